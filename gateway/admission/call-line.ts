@@ -262,7 +262,7 @@ export class CallLine {
       } catch (error) {
         // Redis stays full for longer than a client can wait, and another try only takes time of
         // Redis. If the reply to an earlier copy got lost, Redis may have admitted the requests.
-        // Then a refusal would be false.
+        // A refusal would then be false.
         if (copies === 1 && refusesWrites(error)) return "unwritable";
         throw error;
       }

@@ -45,15 +45,15 @@ const batch = z.object({
   /** Which lines are done, with their results in the store. */
   checkpoint,
   /**
-   * How often a process has begun to run the batch. A run's pieces count only until the next run
-   * begins; later pieces of the old run never count.
+   * How often a process has begun to run the batch. Pieces that a run writes after the next run has
+   * begun never count.
    */
   run: z.number(),
   output: pieces,
   errors: pieces,
   /** Of all pieces together. */
   bytes: z.number(),
-  /** Up to this run, the store has no more pieces that do not count. */
+  /** A run: in the store, this run and all before have no pieces left that do not count. */
   swept: z.number().optional(),
   /** Ids of the files with the lines' results. */
   outputFile: z.string().optional(),
@@ -67,7 +67,7 @@ export type Pieces = Batch["output"];
 
 const USED_AFTER_MS = 86_400_000;
 
-/** The end of a batch that did not fail as a whole. */
+/** How a batch ends that does not fail as a whole. */
 export type Ending = "completed" | "expired" | "cancelled";
 
 export function batchText(value: Batch): string {
@@ -137,7 +137,7 @@ export function cancelled(one: Batch, now: number): Batch | undefined {
   return undefined;
 }
 
-/** How long the batch may use its input, in ms from now, even if no process releases the input. */
+/** Most ms from now for which the batch uses its input, even if no process releases the input. */
 export function usedForMs({ expiresAt }: Batch, now: number): number {
   return Math.max(expiresAt - now, 0) + USED_AFTER_MS;
 }

@@ -23,7 +23,8 @@ export interface BatchRoutesOptions {
   readonly batches: Batches;
   readonly files: Files;
   /**
-   * The deployment's secret. The id of a batch is an HMAC of the client's Idempotency-Key under it.
+   * The deployment's secret. If the client sends an Idempotency-Key, the batch's id is an HMAC of
+   * the key under this secret.
    */
   readonly secret: () => Buffer;
 }

@@ -33,7 +33,7 @@ export class Form {
     const ended = deferred<void>();
     this.file = begun.promise;
     this.ended = ended.promise;
-    // The caller may never await one of the two promises, and then a rejection would end the
+    // The caller may never await one of the two promises, and an unhandled rejection would end the
     // process.
     for (const promise of [this.file, this.ended]) promise.catch(() => undefined);
 

@@ -15,7 +15,10 @@ import { newFileId, type Files, type FileTerms } from "./files.js";
 import { Form } from "./form.js";
 
 const FIELDS = ["purpose", "expires_after[anchor]", "expires_after[seconds]"];
-/** The usual and the largest page. OpenAI's are larger, but `has_more` has the same meaning. */
+/**
+ * Files on a usual page, and on the largest page. OpenAI's pages are larger, but `has_more` has the
+ * same meaning.
+ */
 const USUAL_PAGE = 100;
 const MOST_PAGE = 1_000;
 /**
@@ -95,7 +98,7 @@ export function addFileRoutes(router: Router, files: Files, tenantOf: TenantOf):
 async function upload(files: Files, tenant: string, incoming: IncomingMessage): Promise<StoredFile> {
   const { headers } = incoming;
   if ((headers["content-encoding"] ?? "identity") !== "identity") throw new UnsupportedEncoding();
-  // A request that declares its length need not come as a whole before a refusal.
+  // If a request declares its length, a refusal need not wait for the whole upload.
   const declared = Number(headers["content-length"] ?? 0);
   await files.needRoom(tenant, Math.max(declared - FORM_BYTES, 0));
   const form = new Form(incoming, FIELDS);
@@ -194,7 +197,8 @@ function readLimit(text: string | undefined): number {
 }
 
 /**
- * Limits how many uploads or downloads run at a time: all together, and half as many of a tenant.
+ * Limits how many uploads or downloads run at a time: `count` together, and half of that for a
+ * tenant.
  */
 class Slots {
   readonly #count: number;

@@ -1,6 +1,6 @@
 /**
  * Objects in S3, or in a store with S3's protocol. Amazon's SDK finds region, credentials and
- * endpoint, as in every program.
+ * endpoint in its usual places.
  */
 import {
   AbortMultipartUploadCommand,

@@ -25,16 +25,16 @@ export interface WholeAnswer {
 /** A choice whose records are still coming. */
 interface PartialChoice {
   text: string;
-  /** Undefined until a record has some; without them for ever where the client asked for none. */
+  /** Undefined until a record has some; always undefined if the client asked for none. */
   logprobs: TokenLogprobs | undefined;
   /** Undefined until the choice has ended. */
   finishReason: "stop" | "length" | undefined;
 }
 
 /**
- * @param choices how many choices the generation makes
- * @throws InferenceError `cancelled` where the records end before the final one, which happens only
- *   when the client has disconnected
+ * @param choices number of choices that the generation makes
+ * @throws InferenceError `cancelled` if the records end before the final one, which happens only
+ * after the client has disconnected
  */
 export async function collectAnswer(records: AsyncIterable<TokenRecord>, choices: number): Promise<WholeAnswer> {
   const partials = Array.from({ length: choices }, (): PartialChoice => ({

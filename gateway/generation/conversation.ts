@@ -1,6 +1,6 @@
 /**
- * The parameters `sequence_id`, `sequence_start`, `sequence_end` and `sequence_step`. On a
- * generator they make the request one turn of a conversation, whose tokens the fleet keeps between
+ * Reads the parameters `sequence_id`, `sequence_start`, `sequence_end` and `sequence_step`. On a
+ * generator these make the request one turn of a conversation, whose tokens the fleet keeps between
  * the turns.
  */
 import type { SequenceStep } from "#shared/contract/sequence.js";
@@ -12,7 +12,7 @@ import { ParameterError, readBoolean, readValue } from "./parameters.js";
 export const conversationParameterNames = ["sequence_id", "sequence_start", "sequence_end", "sequence_step"];
 
 /**
- * @returns undefined for a request that is no turn of a conversation
+ * @returns undefined for a request outside a conversation
  * @throws ParameterError
  */
 export function readConversation(body: JsonObject): SequenceStep | undefined {
@@ -32,7 +32,7 @@ export function readConversation(body: JsonObject): SequenceStep | undefined {
 }
 
 /**
- * Refuses several choices for a turn: the next turn can go on from one answer only.
+ * Refuses several choices for a turn, because the next turn can continue only one answer.
  * @throws ParameterError
  */
 export function checkTurn(sequence: SequenceStep | undefined, choices: number): void {

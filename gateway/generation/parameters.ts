@@ -1,13 +1,15 @@
 /**
- * Parameters of a generation request: read from the client's JSON as plain values, or refused with
- * the parameter's name. Clients write null for what they leave to the server, so null counts as
+ * Reads the parameters of a generation request from the client's JSON as plain values, or refuses
+ * them by name. Clients write null for values that the server should choose, so null counts as
  * absent.
  */
 import { InferenceError, type ErrorCode } from "#shared/errors.js";
 import type { JsonObject, JsonValue } from "#shared/json/parse.js";
 import { printJson } from "#shared/json/print.js";
 
-/** A refusal because of one parameter of the request. OpenAI's clients read which one it was. */
+/**
+ * A refusal because of one parameter of the request. OpenAI's clients read the parameter's name.
+ */
 export class ParameterError extends InferenceError {
   /** The parameter's name as the client wrote it, such as `messages[0].role`. */
   readonly parameter: string;
@@ -28,19 +30,19 @@ export function preview(value: unknown): string {
   return text.length > maxPreviewLength ? `${text.slice(0, maxPreviewLength)}...` : text;
 }
 
-/** @returns a member of the client's JSON; undefined where it is absent or null */
+/** @returns a member of the client's JSON; undefined if absent or null */
 export function readValue(body: JsonObject, name: string): JsonValue | undefined {
   return body[name] ?? undefined;
 }
 
-/** @throws ParameterError where the member is given and is no boolean */
+/** @throws ParameterError if the member is present and no boolean */
 export function readBoolean(body: JsonObject, name: string): boolean | undefined {
   const value = readValue(body, name);
   if (value === undefined || typeof value === "boolean") return value;
   throw new ParameterError(name, `${name} must be true or false, got ${preview(value)}`);
 }
 
-/** @throws ParameterError where the member is given and is no string */
+/** @throws ParameterError if the member is present and no string */
 export function readString(body: JsonObject, name: string): string | undefined {
   const value = readValue(body, name);
   if (value === undefined || typeof value === "string") return value;
@@ -55,7 +57,7 @@ export interface Range {
   readonly above?: true;
 }
 
-/** @throws ParameterError where the member is given and is no number of the range */
+/** @throws ParameterError if the member is present and no number of the range */
 export function readNumber(body: JsonObject, name: string, range: Range): number | undefined {
   const value = readValue(body, name);
   if (value === undefined) return undefined;
@@ -65,7 +67,7 @@ export function readNumber(body: JsonObject, name: string, range: Range): number
   throw new ParameterError(name, `${name} must be a number ${limits}, got ${preview(value)}`);
 }
 
-/** @throws ParameterError where the member is given and is no whole number from `min` to `max` */
+/** @throws ParameterError if the member is present and no whole number from `min` to `max` */
 export function readInteger(body: JsonObject, name: string, min: number, max: number): number | undefined {
   const value = readValue(body, name);
   if (value === undefined) return undefined;
@@ -77,23 +79,23 @@ export function isIntegerIn(value: JsonValue, min: number, max: number): value i
   return Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max;
 }
 
-/** NaN, which the JSON parser lets through, is within no range. */
+/** NaN, which the JSON parser accepts, is within no range. */
 export function isWithin(value: number, { min, max, above }: Range): boolean {
   return value <= max && (above === true ? value > min : value >= min);
 }
 
 /**
- * What a protocol does with each parameter of a request. A parameter that would change the answer
- * and is not obeyed is refused by name, because a client that is answered with 200 may believe that
- * it was obeyed. Clients also send parameters that ask for nothing, such as one with its default
- * value; those are accepted.
+ * The treatment of each parameter in one protocol. Baton refuses by name a parameter that would
+ * change the answer and has no effect here, because after a 200 a client may believe that the
+ * parameter took effect. Clients also send parameters that ask for nothing, for example with the
+ * default value; Baton accepts those.
  */
 export interface ParameterRules {
   /** Parameters that the protocol's parser reads. */
   readonly obeyed: ReadonlySet<string>;
-  /** Parameters that never change an answer, whatever their value. */
+  /** Parameters that never change an answer, with any value. */
   readonly harmless: ReadonlySet<string>;
-  /** Parameters that are refused, each with the values (as JSON) that ask for nothing. */
+  /** Parameters to refuse, each with the values (as JSON) that ask for nothing. */
   readonly unsupported: ReadonlyMap<string, readonly string[]>;
 }
 
@@ -101,8 +103,8 @@ export interface ParameterRules {
 const maxNameLength = 64;
 
 /**
- * @param path what stands before the names in error messages, such as `stream_options.`
- * @throws ParameterError for the first parameter that would have to be obeyed and is not
+ * @param path prefix of the names in error messages, such as `stream_options.`
+ * @throws ParameterError for the first parameter that would need an effect and has none
  */
 export function refuseUnsupported(
   members: JsonObject,

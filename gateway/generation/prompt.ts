@@ -1,11 +1,16 @@
-/** Checks a prompt before it is queued. Only workers have tokenizers, so a text stays a text. */
+/**
+ * Checks a prompt before the gateway queues the request. Only workers have tokenizers, so a text
+ * stays a text.
+ */
 import type { PromptSpec } from "#shared/contract/generation.js";
 import type { JsonValue } from "#shared/json/parse.js";
 import { ParameterError } from "./parameters.js";
 import { readTokenIds } from "./token-parameters.js";
 import type { GeneratorInfo } from "./sampling.js";
 
-/** Bounds a prompt before its tokens can be counted: a tokenizer may take more than linear time. */
+/**
+ * Most bytes of a prompt. Only a tokenizer can count tokens, and it may take more than linear time.
+ */
 const maxPromptBytes = 1024 * 1024;
 
 /**

@@ -1,14 +1,14 @@
 /**
- * Reads the records of an answer, in pages or one by one. Where the last record says that the
- * generation failed, that becomes an error.
+ * Reads the records of an answer, in pages or one by one. Throws an error if the last record says
+ * that the generation failed.
  */
 import { tokenRecord, type TokenRecord } from "#shared/contract/generation.js";
 import { fixedError, InferenceError } from "#shared/errors.js";
 import type { OpenStream, StreamRecord } from "../stream/open-stream.js";
 
-/** The records that were there at one time, unparsed. */
+/** Records that arrived together, unparsed. */
 export interface AnswerPage {
-  /** The index of the prompt whose generation they belong to. */
+  /** The index of the prompt that the records answer. */
   readonly prompt: number;
   readonly records: readonly StreamRecord[];
 }
@@ -16,7 +16,7 @@ export interface AnswerPage {
 /**
  * Yields the pages of a generation until its final record. Ends early when `signal` aborts.
  * @param prompt the index of its prompt, which each page carries
- * @throws InferenceError as `OpenStream.read` does, and where the records end before the final one
+ * @throws InferenceError as `OpenStream.read` does, and if the records end before the final one
  */
 export async function* answerPages(
   stream: OpenStream,
@@ -32,16 +32,18 @@ export async function* answerPages(
 
 /**
  * Yields the parsed records of a generation until the final one. Ends early when `signal` aborts.
- * @throws InferenceError as `answerPages` does, and where the generation failed or was cancelled
+ * @throws InferenceError as `answerPages` and `readRecord` do
  */
 export async function* answerRecords(stream: OpenStream, signal: AbortSignal): AsyncGenerator<TokenRecord, void> {
   for await (const { records } of answerPages(stream, signal)) for (const record of records) yield readRecord(record);
 }
 
-/** @throws InferenceError where the record says that the generation failed or was cancelled */
+/**
+ * @throws InferenceError if the record says that the generation failed, expired or was cancelled
+ */
 export function readRecord({ json, plainText }: StreamRecord): TokenRecord {
   const value: unknown = JSON.parse(json);
-  // `stream/records.ts` matched the whole of such a record, so it needs no check by schema.
+  // `stream/records.ts` matched the whole of such a record, so there is no need for a schema.
   if (plainText !== undefined) return value as TokenRecord;
   const record = tokenRecord.parse(value);
   const failure = failureOf(record);

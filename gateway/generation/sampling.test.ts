@@ -1,4 +1,4 @@
-/** Which sampling parameters a client may send, and the refusal of the others. */
+/** The sampling parameters that a client may send, and the refusal of all other parameters. */
 import { describe, expect, it } from "vitest";
 import { samplingSpec } from "#shared/contract/generation.js";
 import type { JsonObject } from "#shared/json/parse.js";

@@ -1,7 +1,7 @@
 /**
- * Reads the sampling parameters of every protocol. They are checked here and nowhere else; a
- * refusal names the parameter, the given value and the limit. Names and meanings are OpenAI's, and
- * vLLM's where OpenAI has none.
+ * Reads and checks the sampling parameters of every protocol; no other code checks them. A refusal
+ * names the parameter, the given value and the limit. Names and meanings are OpenAI's, or vLLM's if
+ * OpenAI has none.
  */
 import { createHash, randomBytes } from "node:crypto";
 import type { ServedModel } from "#shared/contract/announcement.js";
@@ -10,7 +10,7 @@ import type { JsonObject, JsonValue } from "#shared/json/parse.js";
 import { ParameterError, preview, readBoolean, readInteger, readNumber, readValue, type Range } from "./parameters.js";
 import { readLogitBias, readStops, readStopTokens } from "./token-parameters.js";
 
-/** What the workers of a generator announce about it. */
+/** A generator's properties, as its workers announce them. */
 export type GeneratorInfo = NonNullable<ServedModel["generator"]>;
 
 /** The names of all parameters that `readSampling` reads. */
@@ -35,8 +35,8 @@ export const samplingParameterNames = [
 ];
 
 /**
- * The sampling parameters of vLLM, old and new, that are not obeyed, each with the values (as JSON)
- * that ask for nothing.
+ * The sampling parameters of vLLM, old and new, that have no effect here, each with the values (as
+ * JSON) that ask for nothing.
  */
 export const unsupportedSamplingParameters: readonly (readonly [name: string, neutral: readonly string[]])[] = [
   ["allowed_token_ids", []],
@@ -64,13 +64,13 @@ export const unsupportedSamplingParameters: readonly (readonly [name: string, ne
   ["use_beam_search", ["false"]],
 ];
 
-/** What each protocol decides for itself. */
+/** Values that each protocol decides for itself. */
 export interface SamplingContext {
   /** How many alternatives to report beside each token; null: no log probabilities at all. */
   readonly logprobs: number | null;
   /**
-   * The limit of new tokens where neither the client nor the model gives one; null: until the
-   * context is full.
+   * The limit of new tokens if neither the client nor the model gives one; null: until the context
+   * is full.
    */
   readonly maxTokens: number | null;
   readonly idempotencyKey: string | undefined;
@@ -80,12 +80,12 @@ const temperatureRange: Range = { min: 0, max: 100 };
 const probabilityRange: Range = { min: 0, max: 1 };
 const penaltyRange: Range = { min: -2, max: 2 };
 /**
- * Most log probabilities in one record, which holds those of `n` tokens and of their alternatives.
- * Each takes about 100 bytes of the request's log.
+ * Most log probabilities in one record, for `n` tokens and their alternatives. Each takes about 100
+ * bytes of the request's log.
  */
 const maxLogprobsPerStep = 256;
 
-/** @throws ParameterError for the first parameter that is out of its limits */
+/** @throws ParameterError for the first parameter out of its limits */
 export function readSampling(body: JsonObject, generator: GeneratorInfo, context: SamplingContext): SamplingSpec {
   const { defaults, vocabSize } = generator;
   const maxTokens = readMaxTokens(body, generator, context.maxTokens);
@@ -118,7 +118,7 @@ function readTopK(body: JsonObject, vocabSize: number): number | undefined {
   return topK !== undefined && (topK < 0 || topK >= vocabSize) ? 0 : topK;
 }
 
-/** `best_of` is accepted where it asks for nothing more than `n`. */
+/** Accepts `best_of` only if equal to `n`, because then it asks for nothing more. */
 function readChoices(body: JsonObject, maxChoices: number): number {
   const choices = readInteger(body, "n", 1, maxChoices) ?? 1;
   const bestOf = readValue(body, "best_of");
@@ -129,8 +129,8 @@ function readChoices(body: JsonObject, maxChoices: number): number {
 }
 
 /**
- * Bounds a record's size: the log stays in Redis's memory until after the end of its stream, and
- * each of its records is read and sent as a whole.
+ * Bounds a record's size, because the log stays in Redis's memory until after the end of its
+ * stream, and the gateway reads and sends each record as a whole.
  */
 function checkLogprobsPerStep(n: number, logprobs: number | null): void {
   if (logprobs === null || n * (logprobs + 1) <= maxLogprobsPerStep) return;
@@ -140,7 +140,7 @@ function checkLogprobsPerStep(n: number, logprobs: number | null): void {
   );
 }
 
-/** Reads the limit under either of its names; a refusal uses the name that the client used. */
+/** Reads the limit under either of its names. A refusal uses the client's name. */
 function readMaxTokens(body: JsonObject, generator: GeneratorInfo, fallback: number | null): number | null {
   const { contextLength, defaults } = generator;
   const name = readValue(body, "max_completion_tokens") === undefined ? "max_tokens" : "max_completion_tokens";
@@ -160,9 +160,10 @@ function readMinTokens(body: JsonObject, limit: number): number {
 }
 
 /**
- * The seed of a generation, a whole number below 2^53. Where the client gives none, it is drawn
- * here and not at the worker, so that a worker that takes the request over draws the same tokens.
- * With an Idempotency-Key it is derived from the key, since a retry must be the same request.
+ * Returns the seed of a generation, a whole number below 2^53. If the client gives none, the
+ * gateway, not the worker, draws the seed, so that a worker that takes over the request draws the
+ * same tokens. With an Idempotency-Key the seed comes from the key, because a retry must be the
+ * same request.
  */
 function readSeed(value: JsonValue | undefined, idempotencyKey: string | undefined): number {
   if (value === undefined) {

@@ -1,6 +1,6 @@
 /**
- * Parameters that name strings and tokens: where a choice stops (`stop`, `stop_token_ids`), and
- * which tokens become more or less likely (`logit_bias`).
+ * Reads the parameters that name strings and tokens: `stop` and `stop_token_ids` end a choice, and
+ * `logit_bias` makes tokens more or less likely.
  */
 import type { JsonObject, JsonValue } from "#shared/json/parse.js";
 import { isIntegerIn, isWithin, ParameterError, preview, readValue } from "./parameters.js";
@@ -54,7 +54,7 @@ export function readStopTokens(body: JsonObject, vocabSize: number): number[] {
   return readTokenIds(value, name, vocabSize);
 }
 
-/** @throws ParameterError where one of the list is no token id of the vocabulary */
+/** @throws ParameterError if an item of the list is no token id of the vocabulary */
 export function readTokenIds(list: readonly JsonValue[], name: string, vocabSize: number): number[] {
   return list.map((token) => {
     if (isIntegerIn(token, 0, vocabSize - 1)) return token;

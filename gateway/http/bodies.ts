@@ -8,15 +8,15 @@ import { BodyMemory, readBody } from "./body.js";
 import { BodyOrder } from "./body-order.js";
 import { inflate, type InflatedLimits } from "./inflate.js";
 
-/** What all bodies may hold together unless a setting says otherwise, in bytes. */
+/** Most bytes that all bodies may hold together, unless a setting says otherwise. */
 export const defaultBodyMemory = 512 * 1024 * 1024;
 
-/** JSON up to this many bytes is parsed in less than a millisecond. */
+/** JSON up to this many bytes takes less than a millisecond to parse. */
 const smallBytes = 16 * 1024;
-/** So are the tensors of a body copied that has no more bytes. */
+/** Copying the tensors of a body up to this many bytes takes less than a millisecond. */
 const quicklyCopiedBytes = 512 * 1024;
 
-/** What is known of a body before it is received. */
+/** Facts known about a body before it arrives. */
 export interface BodyTerms extends InflatedLimits {
   /** The header Content-Encoding. */
   readonly encoding?: string | undefined;
@@ -31,9 +31,9 @@ export class Bodies {
   }
 
   /**
-   * Calls `read` with the body; the body's share of the memory is free again when that has ended,
-   * and all earlier bodies of the connection have been read.
-   * @throws InferenceError where the body is too large, comes incomplete or cannot be inflated
+   * Calls `read` with the body, and resolves when `read` has ended and all earlier bodies of the
+   * connection have been read. Then the body's share of the memory is free again.
+   * @throws InferenceError if the body is too large, incomplete or cannot be inflated
    */
   async use<T>(
     incoming: IncomingMessage,
@@ -57,8 +57,8 @@ export class Bodies {
 }
 
 /**
- * How many bytes of the body are JSON: all, unless the header says less. A header that says more
- * than there is gets refused later.
+ * Returns how many bytes of the body are JSON: all, unless the header says fewer. Later code
+ * refuses a header that says more than the body holds.
  */
 export function jsonBytesOf(body: Buffer, { jsonBytes }: Pick<BodyTerms, "jsonBytes">): number {
   return Math.min(jsonBytes ?? body.length, body.length);
@@ -67,8 +67,8 @@ export function jsonBytesOf(body: Buffer, { jsonBytes }: Pick<BodyTerms, "jsonBy
 let lastTurn: Promise<void> = Promise.resolve();
 
 /**
- * Resolves in a turn of the event loop that no other body was given. Bodies that arrive together
- * and each take a few milliseconds to parse thus let everything else happen between them.
+ * Resolves in a turn of the event loop that no other body has. So if bodies arrive together and
+ * each takes milliseconds to parse, other work still runs between them.
  */
 function turnOfItsOwn(): Promise<void> {
   lastTurn = lastTurn.then(() => setImmediate());

@@ -1,15 +1,15 @@
 /**
- * The bodies of one connection are handed on in the order in which its client has sent them,
- * although a short one is read sooner than a long one before it: so the steps of a sequence that a
- * client sends one behind the other are admitted in that order.
+ * Hands on the bodies of one connection in the order in which the client sent them, although a
+ * short body is ready sooner than a long body before it. So a client may send the steps of a
+ * sequence one behind the other, and the gateway admits them in that order.
  */
 import type { Socket } from "node:net";
 
 export class BodyOrder {
-  /** The bodies of each connection that were not handed on yet, oldest first. */
+  /** The bodies of each connection that still wait, oldest first. */
   readonly #lines = new WeakMap<Socket, Turn[]>();
 
-  /** To be called in the turn of the event loop in which the request has come. */
+  /** Call this in the turn of the event loop in which the request arrives. */
   enter(socket: Socket): Turn {
     let line = this.#lines.get(socket);
     if (line === undefined) this.#lines.set(socket, (line = []));
@@ -31,15 +31,15 @@ export class Turn {
     return this.#line[0] === this;
   }
 
-  /** Resolves when all earlier bodies of the connection have been handed on, or refused. */
+  /** Resolves when all earlier bodies of the connection have been handed on or refused. */
   come(): Promise<void> {
     return this.hasCome ? Promise.resolve() : new Promise((resolve) => (this.#onCome = resolve));
   }
 
-  /** The body is handed on now, or was refused. */
+  /** Call this when the body is handed on or refused. */
   pass(): void {
     const place = this.#line.indexOf(this);
-    // What follows from this body in promises has happened before the next one is handed on.
+    // All promises that follow from this body settle before the next body has its turn.
     if (place === 0 && this.#line.length > 1) setImmediate(() => this.#leave());
     else if (place >= 0) this.#line.splice(place, 1);
   }

@@ -1,20 +1,22 @@
 /**
- * Receives the body of one request, piece by piece, within two limits: its own, and what all bodies
- * may hold together. Nothing is held beyond a limit, whatever the request's head declares.
+ * Receives the body of one request, piece by piece, within two limits: one for this body, and one
+ * for the memory of all bodies together. Memory never exceeds a limit, even if the head of the
+ * request declares more.
  */
 import type { IncomingMessage } from "node:http";
 import { fixedError, InferenceError } from "#shared/errors.js";
 
 /**
- * Many tiny chunks take far more time than their bytes do. Node hands on what one read from the
- * socket held, so a slow network makes pieces too, but not tens of thousands below this size.
+ * A piece below this many bytes is tiny. Many tiny chunks take far more time than their bytes do. A
+ * slow network makes small pieces too, because Node emits each read from the socket, but not tens
+ * of thousands of tiny pieces.
  */
 const tinyPieceBytes = 512;
 const maxTinyPieces = 65_536;
 
 /**
- * @param room is grown as pieces come
- * @throws InferenceError and leaves the rest of the body to flow away unread
+ * @param room grows as pieces come
+ * @throws InferenceError, and the rest of the body flows away unread
  */
 export function readBody(incoming: IncomingMessage, maxBytes: number, room: BodyRoom): Promise<Buffer> {
   const declared = Number(incoming.headers["content-length"] ?? maxBytes);
@@ -52,8 +54,8 @@ export function readBody(incoming: IncomingMessage, maxBytes: number, room: Body
       settle();
       resolve(pieces.bytes());
     };
-    // This listener is removed at the end, so here the client went away too early, or took longer
-    // than the server waits.
+    // Only an incomplete body gets here, because `settle` removes this listener: the client left
+    // early or took longer than the server waits.
     const onClose = (): void => {
       settle();
       reject(fixedError("cancelled", "bodyIncomplete"));
@@ -62,17 +64,17 @@ export function readBody(incoming: IncomingMessage, maxBytes: number, room: Body
   });
 }
 
-/** An error is followed by `close`, which is what counts. */
+/** Ignores `error`, because `close` follows and counts. */
 function ignore(): void {}
 
 function tooLarge(maxBytes: number): InferenceError {
   return new InferenceError("payload_too_large", `request body is larger than the limit of ${maxBytes} bytes`);
 }
 
-/** The rest of an unread body may come for this long, in ms; then the connection ends. */
+/** Time in ms for the rest of an unread body to arrive, before the connection ends. */
 const unreadMs = 500;
 
-/** Ends a request that is answered although its body has not been read to the end. */
+/** Ends a request whose answer was sent before its body was read to the end. */
 export function endUnread(incoming: IncomingMessage): void {
   incoming.resume();
   setTimeout(() => {
@@ -82,24 +84,24 @@ export function endUnread(incoming: IncomingMessage): void {
 
 const largeBytes = 1024 * 1024;
 /**
- * Memory of `largeBytes` or more grows by this factor at a time. Fresh memory of that size takes no
- * room until it is written to, so the large steps cost nothing.
+ * Memory of `largeBytes` or more grows by this factor at a time. Fresh memory of that size occupies
+ * no RAM until written to, so large steps cost nothing.
  */
 const largeGrowth = 8;
 const growth = 2;
 
 /**
- * Puts the pieces of a body together as they come. Each is copied at once: a piece of one byte that
- * is held takes hundreds, and large ones would lie in memory twice at the end. Only a first piece
- * that is not tiny is kept as it is, since most bodies have one piece.
+ * Puts the pieces of a body together as they come. Copies each piece at once: a held piece of one
+ * byte takes hundreds, and large pieces would lie in memory twice at the end. Only a first piece
+ * stays without a copy, unless tiny, because most bodies have one piece.
  */
 export class PieceBuffer {
   length = 0;
   readonly #expected: number;
-  /** Begins with what there is so far; the rest is room for more. */
+  /** The received bytes, with room for more behind them. */
   #whole: Buffer = Buffer.alloc(0);
 
-  /** @param expected the length as declared, or the most that there may be; never exceeded */
+  /** @param expected the declared length, or else the maximum; the body never exceeds it */
   constructor(expected: number) {
     this.#expected = expected;
   }
@@ -126,12 +128,12 @@ export class PieceBuffer {
   }
 }
 
-/** Bodies up to this length are not counted, so there is always room for them. */
+/** The budget does not count bodies up to this length, so there is always room for such a body. */
 const uncountedBytes = 64 * 1024;
 
 /**
- * Limits what bodies hold together while they are received, inflated and parsed. Each has its own
- * limit, but many large ones at a time would take all memory.
+ * Limits the memory of all bodies together while the gateway receives, inflates and parses them.
+ * Each body has a limit too, but many large bodies at a time would fill the memory.
  */
 export class BodyMemory {
   readonly #limit: number;
@@ -142,7 +144,7 @@ export class BodyMemory {
     this.#limit = limit;
   }
 
-  /** Returns the room of one body, which the caller releases. */
+  /** Returns the room of one body. The caller releases it. */
   room(): BodyRoom {
     let held = 0;
     return {
@@ -167,8 +169,8 @@ export class BodyMemory {
 
 export interface BodyRoom {
   /**
-   * @param bytes how many the body holds from now on
-   * @throws InferenceError `unavailable` where all bodies together would hold more than the limit
+   * @param bytes total that the body holds from now on
+   * @throws InferenceError `unavailable` if all bodies together would exceed the limit
    */
   grow(bytes: number): void;
   release(): void;

@@ -1,47 +1,48 @@
 /**
- * Judges what a browser may do here on behalf of a page. Other clients send no `Origin`; of them
- * only the `Host` is judged.
+ * Judges which requests a browser may send on behalf of a page. Other clients send no `Origin`, so
+ * only their `Host` counts.
  *
  * The `Host` guards against DNS rebinding: a site may make its own name resolve to this gateway.
- * Its pages then have the same origin as what they ask, and their requests look like curl's except
- * for the `Host`. So a name that anybody may register must be on the list of allowed hosts. Nobody
- * can register an address, a name without a dot, or a name that public DNS does not serve.
+ * Pages of that site then have the same origin as the gateway, and their requests look like curl's
+ * except for the `Host`. So the gateway accepts a public name only if the list of allowed hosts
+ * contains it. Addresses, names without a dot and names that public DNS does not serve are safe,
+ * because no site can register such a name.
  *
  * `Origin` and `Sec-Fetch-Site` guard against pages of other sites, which may have the browser send
- * whatever they like. Such a page changes nothing here and reads nothing, unless its origin is on
- * the list of allowed origins.
+ * any request. Such a page changes and reads nothing here, unless its origin is on the list of
+ * allowed origins.
  */
 import { isIP } from "node:net";
 import { errorKinds } from "#shared/errors.js";
 
 export interface BrowserRules {
   /**
-   * Names by which this gateway may be asked, beside those that nobody can register. `.name` is a
-   * name and all below it, `*` any name.
+   * Names by which clients may ask this gateway, besides names that no site can register. `.name`
+   * is a name and all names below it, `*` any name.
    */
   readonly hosts: readonly string[];
   /** `*` is any origin but `null`, `loopback` any of this machine, `none` no origin. */
   readonly origins: readonly string[];
 }
 
-/** What a request tells about who asks, and for what. */
+/** The headers of a request that say who asks, and the kind of request. */
 export interface BrowserRequest {
-  /** The host that is asked for, with its port if the request names one. */
+  /** The host that the request asks for, with the port if given. */
   readonly authority: string | undefined;
   /** The header `Origin`. */
   readonly origin: string | undefined;
   /** The header `Sec-Fetch-Site`. */
   readonly site: string | undefined;
-  /** Whether it may change something, or asks in advance whether another request may. */
+  /** Whether the request may change something, or asks in advance whether another request may. */
   readonly acts: boolean;
 }
 
 export type Verdict =
-  /** The request goes on to its route. */
+  /** The request continues to its route. */
   | { readonly said: "allowed" }
   /** The same, and a page of this origin may read the answer. */
   | { readonly said: "shared"; readonly origin: string }
-  /** What it names as host is no host. */
+  /** The host of the request has no valid form. */
   | { readonly said: "malformed" }
   | { readonly said: "refused"; readonly message: string };
 
@@ -56,7 +57,7 @@ const authorityForm = /^(\[[0-9a-f:.]+\]|[^\s:@/?#[\]\\,]+)(?::\d{0,5})?$/i;
 const privateSuffix = /\.(?:localhost|local|internal|svc|home\.arpa|lan)$/;
 const loopbackOrigin = /^https?:\/\/(?:localhost|(?:[a-z0-9-]+\.)+localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/;
 
-/** Splits a setting at its commas; entries are in small letters. */
+/** Splits a setting at its commas. Entries come in small letters. */
 export function splitList(text: string): string[] {
   return text
     .split(",")
@@ -69,7 +70,10 @@ export function areHosts(text: string): boolean {
   return splitList(text).every((entry) => /^(?:\*|\.?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*)$/.test(entry));
 }
 
-/** Says what is wrong with a list of origins; undefined where nothing is. */
+/**
+ * Says which fault a list of origins has.
+ * @returns undefined if the list has none
+ */
 export function originsFault(text: string): string | undefined {
   const entries = splitList(text);
   if (entries.length > 1 && entries.includes("none")) return "`none` stands alone";
@@ -77,13 +81,13 @@ export function originsFault(text: string): string | undefined {
 }
 
 /**
- * Browsers write each origin in only one way, so an entry that is written otherwise would match
+ * Checks one entry. Browsers write each origin in only one way, so any other spelling would match
  * nothing.
  */
 function originFault(entry: string): string | undefined {
   if (entry === "*" || entry === "loopback" || entry === "none") return undefined;
-  // How origins of other schemes are written (`tauri://localhost`, `chrome-extension://id`) is not
-  // known.
+  // Baton does not know how browsers write other schemes (`tauri://localhost`,
+  // `chrome-extension://id`).
   const [, scheme] = /^([a-z][a-z0-9+.-]*):\/\/[^\s/?#@*]+$/.exec(entry) ?? [];
   const isWeb = scheme === "http" || scheme === "https";
   const origin = isWeb && URL.canParse(entry) ? new URL(entry).origin : undefined;
@@ -94,7 +98,7 @@ function originFault(entry: string): string | undefined {
   return `'${entry}' is an origin that browsers write '${origin}'; write it so`;
 }
 
-/** Decides about a request by the rules; see the head of this file. */
+/** Judges a request by the rules in the head of this file. */
 export function judge({ hosts, origins }: BrowserRules, { authority, origin, site, acts }: BrowserRequest): Verdict {
   if (authority !== undefined) {
     const host = hostOf(authority);
@@ -107,7 +111,7 @@ export function judge({ hosts, origins }: BrowserRules, { authority, origin, sit
     if (!acts || (site !== "cross-site" && site !== "same-site")) return allowed;
     return refused(errorKinds.forbidden.texts.otherOrigin);
   }
-  // The browser has compared the two itself, before a proxy may have changed the host.
+  // The browser compared page and target itself, before a proxy may have changed the host.
   if (site === "same-origin" || isOriginOf(origin, authority)) return allowed;
   if (origins.some((entry) => includes(entry, origin))) return { said: "shared", origin };
   if (!acts) return allowed;
@@ -118,12 +122,15 @@ function refused(message: string): Verdict {
   return { said: "refused", message };
 }
 
-/** Returns the host in small letters, without its port; undefined for what is no host. */
+/**
+ * Returns the host in small letters, without its port.
+ * @returns undefined if the form is invalid
+ */
 function hostOf(authority: string): string | undefined {
   return authorityForm.exec(authority)?.[1]?.toLowerCase().replace(/\.$/, "");
 }
 
-/** Whether nobody can register the host, so that no page of another site can have it. */
+/** Whether no site can register the host, so that no page of another site has this host. */
 function isUnregistrable(host: string): boolean {
   return !host.includes(".") || isIP(host) !== 0 || host.startsWith("[") || privateSuffix.test(host);
 }
@@ -135,8 +142,8 @@ function covers(entry: string, host: string): boolean {
 }
 
 /**
- * Whether a page that was read from `authority` has this origin. Only host and port are compared:
- * behind a proxy that ends TLS, the scheme that the browser used is not known.
+ * Whether a page from `authority` has this origin. Compares only host and port, because behind a
+ * proxy that ends TLS the gateway does not know the scheme that the browser used.
  */
 function isOriginOf(origin: string, authority: string | undefined): boolean {
   const [, scheme, place] = /^(https?):\/\/(.+)$/.exec(origin) ?? [];

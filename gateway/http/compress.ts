@@ -1,11 +1,11 @@
-/** Compresses a reply where the client's header Accept-Encoding prefers that. */
+/** Compresses a reply if the client's header Accept-Encoding prefers that. */
 import { promisify } from "node:util";
 import { deflate, gzip } from "node:zlib";
 import { withHeaders, type Reply } from "./reply.js";
 
 /**
- * Below this, compressing costs both ends more than the bytes that it saves. A server may always
- * answer uncompressed.
+ * Below this, compressing costs both ends more than the saved bytes. A server may always answer
+ * uncompressed.
  */
 const compressFromBytes = 1024;
 
@@ -23,8 +23,8 @@ export async function compress(reply: Reply, acceptEncoding: string | undefined)
 }
 
 /**
- * Picks the encoding with the highest `q`, and the first of equal ones. An encoding that the header
- * does not name is not picked.
+ * Picks the encoding with the highest `q`, and the first of equal ones. Ignores encodings that the
+ * header does not name.
  */
 function preferredEncoding(header: string): "identity" | "gzip" | "deflate" {
   let preferred: "identity" | "gzip" | "deflate" = "identity";

@@ -1,65 +1,70 @@
 /**
- * Keeps the open connections of all listening handles. A connection is counted once, however often
- * its requests are parsed anew; it answers a few pipelined requests at a time; and it is cut when
- * its client reads nothing of what waits for it.
+ * Keeps the open connections of all listening handles. Counts a connection once, even if a new
+ * parser takes over the socket. Answers a few pipelined requests of a connection at a time, and
+ * cuts a connection whose client reads nothing of the bytes that wait.
  */
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 
 export interface ConnectionLimits {
-  /** How many connections may be open; further ones are reset. */
+  /** How many connections may be open. The gateway resets further connections. */
   readonly connections: number;
-  /** How long a client may read nothing of what waits for it, in ms. */
+  /** How long a client may read nothing while bytes wait for that client, in ms. */
   readonly stallMs: number;
   /**
-   * Bytes that may wait for all clients together. Above that, connections that have stalled for a
-   * sixth of `stallMs` are cut, the largest first, until the rest fits.
+   * Bytes that may wait for all clients together. Above that, the gateway cuts connections that
+   * have stalled for a sixth of `stallMs`, the largest first, until the rest fits.
    */
   readonly unreadBytes: number;
-  /** How long a request may take to arrive that is no upload, in ms. Node limits uploads. */
+  /** How long a request may take to arrive, in ms. Uploads are exempt: Node limits them. */
   readonly requestMs: number;
 }
 
-/** Is told of each connection whose request has not arrived in time; it refuses the request. */
+/** Called with each connection whose request is late. Refuses the request. */
 export type OnLate = (socket: Socket) => void;
 
-/** Is told of each connection that is cut, with the bytes that its client has not read. */
+/**
+ * Called for each connection that the gateway cuts, with the number of bytes that the client has
+ * not read.
+ */
 export type OnCut = (unreadBytes: number) => void;
 
 interface Connection {
-  /** Replies that are not complete, oldest first. */
+  /** Incomplete replies, oldest first. */
   readonly replies: ServerResponse[];
-  /** Functions that begin the answers of the last of them, which wait for earlier ones. */
+  /** Functions that begin the answers of the newest requests, which wait for earlier answers. */
   readonly later: (() => void)[];
-  /** Bytes that the kernel had taken at the last look; only a change of it says anything. */
+  /** Bytes that the kernel had taken at the last look. Only a change has a meaning. */
   taken: number;
-  /** Bytes that were left of the write under way at the last look. */
+  /** Bytes of the write in progress that were left at the last look. */
   queued: number;
   /**
-   * When the client was last seen to read, the oldest request was answered, or nothing waited; in
-   * ms on the clock of `performance.now()`.
+   * The last time when the client read, the oldest request was answered, or no bytes waited. In ms
+   * on the clock of `performance.now()`.
    */
   movedAt: number;
-  /** The reply to a request that had not all arrived at the last look, and when that began. */
+  /**
+   * The reply to a request that was still arriving at the last look, and when the arriving began.
+   */
   arriving: { readonly reply: ServerResponse; readonly since: number } | undefined;
 }
 
 /**
- * Pipelined requests that are answered at a time. A packet of 64 KiB holds 1 800 small requests,
- * whose replies may be large and all wait for the first.
+ * Pipelined requests of a connection that the gateway answers at a time. A packet of 64 KiB holds
+ * 1800 small requests, whose replies may be large and all wait for the first.
  */
 const ANSWERED_AT_ONCE = 16;
 /**
- * Most that is read ahead on a connection whose upgrade waits, so that a client that leaves is
- * seen.
+ * Most bytes to read ahead on a connection whose upgrade waits. Reading ahead reveals that a client
+ * has left.
  */
 const READ_AHEAD_BYTES = 65_536;
-/** How often connections are looked at in the time of `stallMs`. */
+/** Number of looks at the connections during `stallMs`. */
 const LOOKS = 30;
 /**
- * The share of `stallMs` after which a stalled connection may be cut for memory. The kernel takes
- * up to 4 MiB at once and then nothing until the client has read most of them, so a client that
- * reads steadily may seem to have stalled for seconds.
+ * The share of `stallMs` after which the gateway may cut a stalled connection for memory. The
+ * kernel takes up to 4 MiB at once and then nothing until the client has read most of that. So a
+ * client that reads steadily may seem to stall for seconds.
  */
 const PATIENCE = 1 / 6;
 
@@ -81,10 +86,7 @@ export class Connections {
     return this.#open.size;
   }
 
-  /**
-   * Adds a connection. A socket that is there already has come again to have its requests parsed
-   * anew.
-   */
+  /** Adds a connection. A socket that is there already comes again when a new parser takes over. */
   add(socket: Socket): void {
     if (this.#open.has(socket)) return;
     if (this.#open.size >= this.#limits.connections) {
@@ -100,7 +102,8 @@ export class Connections {
       arriving: undefined,
     };
     this.#open.set(socket, connection);
-    // Between two parsers nobody else listens, and an error without a listener ends the process.
+    // Between two parsers the socket has no other listener, and an error without a listener ends
+    // the process.
     socket.on("error", () => undefined);
     socket.once("close", () => {
       this.#open.delete(socket);
@@ -109,7 +112,7 @@ export class Connections {
     });
   }
 
-  /** Calls `begin` now, or once enough earlier requests of the connection are answered. */
+  /** Calls `begin` now, or after the answers to enough earlier requests of the connection. */
   answer(socket: Socket, reply: ServerResponse, begin: () => void): void {
     const connection = this.#open.get(socket);
     if (connection === undefined) {
@@ -128,16 +131,16 @@ export class Connections {
     else later.push(begin);
   }
 
-  /** Returns the reply that is being made or sent for the oldest request that is not answered. */
+  /** Returns the reply to the oldest request without a complete answer. */
   firstReply(socket: Socket): ServerResponse | undefined {
     return this.#open.get(socket)?.replies[0];
   }
 
   /**
-   * Calls `go` when all requests so far of this connection are answered, unless it closes before.
-   * No parser reads meanwhile, so the connection is read here, and a client that leaves is seen at
-   * once.
-   * @param head what was read behind the last request; `go` gets it with what has come since
+   * Calls `go` when all requests so far of this connection have their answers, unless the
+   * connection closes before. No parser reads meanwhile, so this method reads, and notices at once
+   * if the client leaves.
+   * @param head bytes that came behind the last request; `go` gets these bytes and all that follow
    */
   whenAnswered(socket: Socket, head: Buffer, go: (head: Buffer) => void): void {
     const last = this.#open.get(socket)?.replies.at(-1);
@@ -156,11 +159,11 @@ export class Connections {
     socket.on("readable", read).once("end", leave);
     last.once("close", () => {
       if (socket.destroyed || socket.writableEnded) return;
-      // Where the body of an earlier request was read to its end, node lets the socket flow to
-      // nobody.
+      // If the body of an earlier request was read to its end, node lets the socket flow without a
+      // reader.
       socket.pause();
       socket.off("readable", read).off("end", leave);
-      // The old parser gave the next request a time limit, and nobody else would take it back.
+      // The old parser set a time limit for the next request, and no other code clears that limit.
       socket.setTimeout(0);
       go(Buffer.concat(ahead));
     });
@@ -175,7 +178,7 @@ export class Connections {
   }
 
   /**
-   * Cuts the connections that have stalled for too long, and those whose request is late.
+   * Cuts the connections that have stalled for too long, and reports late requests.
    * @param now on the clock of `performance.now()`
    */
   look(now: number): void {
@@ -185,7 +188,7 @@ export class Connections {
       if (isLate(connection, now, this.#limits.requestMs)) this.#onLate(socket);
       const unread = unreadBytes(socket, connection);
       sum += unread;
-      // Replies behind the first cannot be read yet: only the end of the first moves them.
+      // The client cannot read replies behind the first yet: only the end of the first moves them.
       const isSending = socket.writableLength > 0;
       if (unread === 0 || (isSending && hasMoved(socket, connection))) connection.movedAt = now;
       else stalled.push({ socket, unread, isSending, stalledMs: now - connection.movedAt });
@@ -205,14 +208,14 @@ export class Connections {
 interface Stalled {
   readonly socket: Socket;
   readonly unread: number;
-  /** Whether the client could read some of it now. */
+  /** Whether the client could read some of the bytes now. */
   readonly isSending: boolean;
   readonly stalledMs: number;
 }
 
 /**
- * Decides which connections are cut: all whose client has read nothing for `stallMs`, and others
- * while more waits than the limit.
+ * Returns the connections to cut: each whose client has read nothing for `stallMs`, and more while
+ * the waiting bytes exceed the limit.
  * @param sum bytes that wait on all connections
  */
 function toCut(stalled: readonly Stalled[], sum: number, { stallMs, unreadBytes }: ConnectionLimits): Stalled[] {
@@ -242,7 +245,7 @@ function isLate(connection: Connection, now: number, requestMs: number): boolean
   return now - connection.arriving.since >= requestMs;
 }
 
-/** Whether the kernel has taken anything since the last call. */
+/** Whether the kernel has taken bytes since the last call. */
 function hasMoved(socket: Socket, connection: Connection): boolean {
   const taken = socket.bytesWritten - socket.writableLength;
   const queued = writeQueueSize(socket);
@@ -253,9 +256,9 @@ function hasMoved(socket: Socket, connection: Connection): boolean {
 }
 
 /**
- * Returns how many bytes are left of the write under way. A large reply is one write for as long as
- * its client reads, and nothing that node documents tells how far it has come. Node's own timeouts
- * look here, too.
+ * Returns how many bytes of the write in progress are left. A large reply is one write until the
+ * client has read it all, and no documented API of node shows its progress. Node's own timeouts
+ * read this field, too.
  */
 function writeQueueSize(socket: Socket): number {
   const handle: unknown = Reflect.get(socket, "_handle");
@@ -264,7 +267,10 @@ function writeQueueSize(socket: Socket): number {
   return typeof size === "number" ? size : 0;
 }
 
-/** Counts what waits for the client; replies that wait for earlier ones have no socket yet. */
+/**
+ * Counts the bytes that wait for the client. Replies that wait for earlier replies have no socket
+ * yet.
+ */
 function unreadBytes(socket: Socket, { replies }: Connection): number {
   let bytes = socket.writableLength;
   for (const reply of replies) if (reply.socket === null) bytes += reply.writableLength;
@@ -272,8 +278,8 @@ function unreadBytes(socket: Socket, { replies }: Connection): number {
 }
 
 /**
- * Tells the replies that wait that their connection has closed. Node tells only the one that is
- * being sent, and the others would be made to their end.
+ * Emits `close` on the replies that wait. When a connection closes, node emits it only on the reply
+ * in progress, and the handlers of the other replies would run to their end.
  */
 function endUnsent(replies: ServerResponse[]): void {
   for (const reply of replies.splice(0)) {

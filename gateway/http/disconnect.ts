@@ -1,16 +1,16 @@
 /**
- * Tells whether the client of an answer is still there, and cancels generations whose answer nobody
- * will get.
+ * Notices that the client of an answer has gone, and cancels generations whose answer has no reader
+ * left.
  */
 import { setMaxListeners } from "node:events";
 import type { ServerResponse } from "node:http";
 import type { GenerationRequest } from "../admission/inference.js";
 import type { OpenStream } from "../stream/open-stream.js";
 
-/** The signal aborts when the connection has closed or the answer is complete. */
+/** Returns a signal that aborts when the connection has closed or the answer is complete. */
 export function disconnection(outgoing: ServerResponse): AbortSignal {
   const disconnected = new AbortController();
-  // It has listeners for each stream of the answer, and goes with the answer.
+  // The signal has listeners for each stream of the answer, and is freed with the answer.
   setMaxListeners(0, disconnected.signal);
   if (outgoing.destroyed) disconnected.abort();
   else outgoing.once("close", () => disconnected.abort());
@@ -18,18 +18,18 @@ export function disconnection(outgoing: ServerResponse): AbortSignal {
 }
 
 /**
- * Prepares the request of an answer that is given whole. Under an Idempotency-Key others may wait
- * for the same answer, and a client that has left may come back for it, so such a request runs to
- * its end.
+ * Prepares the request of an answer in one piece. Under an Idempotency-Key other clients may wait
+ * for the same answer, and a client that has left may return for it. So such a request runs to its
+ * end.
  */
 export function wholeUnderKey(request: GenerationRequest): GenerationRequest {
   return request.idempotencyKey === undefined ? request : { ...request, background: true };
 }
 
 /**
- * Cancels the stream of an answer that is given whole when its client disconnects, unless the
- * request has an Idempotency-Key.
- * @param request what the stream was admitted for
+ * Cancels the stream of an answer in one piece when the client disconnects, unless the request has
+ * an Idempotency-Key.
+ * @param request request that opened the stream
  */
 export function cancelOnDisconnect(
   stream: OpenStream,
@@ -42,9 +42,9 @@ export function cancelOnDisconnect(
 }
 
 /**
- * Cancels streams whose client disconnects before the head of the answer is sent. The grace period
- * is for readers that come back, but until the head is sent a client knows no id with which it
- * could, unless the request has an Idempotency-Key.
+ * Cancels streams whose client disconnects before the gateway sends the head of the answer. The
+ * grace period is for readers that return. But before the head a client has no id to return with,
+ * unless the request has an Idempotency-Key.
  */
 export function cancelUnlessBegun(
   streams: readonly OpenStream[],
@@ -60,15 +60,15 @@ export function cancelUnlessBegun(
 }
 
 /**
- * Cancels streams that no answer needs any more. Under an Idempotency-Key they are left alone,
- * since the outcome would be the answer of every retry.
+ * Cancels streams that no answer needs any more. Leaves streams under an Idempotency-Key alone,
+ * because every retry would get the cancellation as its answer.
  */
 export function cancelAll(streams: readonly OpenStream[], requests: readonly GenerationRequest[]): void {
   if (requests.some(({ idempotencyKey }) => idempotencyKey !== undefined)) return;
   for (const stream of streams) cancel(stream);
 }
 
-/** A stream that cannot be cancelled now ends after the grace period of streams without readers. */
+/** If the cancellation fails, the stream ends after the grace period of streams without readers. */
 function cancel(stream: OpenStream): void {
   stream.cancel().catch(() => undefined);
 }

@@ -1,6 +1,6 @@
 /**
- * The one place where a refusal or a failure becomes what a client reads. A body has the shape of
- * its protocol, whether a route refuses, the rules for browsers or the HTTP server itself.
+ * The one place that turns a refusal or a failure into a reply. A body has the shape of its
+ * protocol, no matter whether a route refuses, the rules for browsers or the HTTP server itself.
  */
 import { errorKinds, fixedError, InferenceError, type ErrorCode, type RefusalReason } from "#shared/errors.js";
 import type { Reply } from "./reply.js";
@@ -13,7 +13,9 @@ export function errorShapeOf(path: string): ErrorShape {
   return path.startsWith("/v1/") ? "openai" : "kserve";
 }
 
-/** Anything that is thrown and no refusal is a bug, of which the client is told nothing. */
+/**
+ * Whether the error is a refusal. Any other error is a bug, and the client learns nothing about it.
+ */
 export function isRefusal(error: unknown): error is InferenceError {
   return error instanceof InferenceError;
 }
@@ -26,25 +28,25 @@ export function errorReply(error: unknown, shape: ErrorShape = "kserve", status?
   const { status: usual, retry } = errorKinds[clientError(error).code];
   const headers: Record<string, string> = { "content-type": "application/json" };
   if (retry) headers["retry-after"] = "1";
-  // Browsers keep such an answer for ever, and what is gone may come back: a job runs again.
+  // Browsers cache a 410 for ever, and its resource may come back: a job runs again.
   if ((status ?? usual) === 410) headers["cache-control"] = "no-store";
   if (error instanceof UnsupportedEncoding) headers["accept-encoding"] = UnsupportedEncoding.supported;
   return { status: status ?? usual, headers, body: [errorBody(error, shape)] };
 }
 
-/** Writes the body of a reply, or the data of an event where the reply has begun. */
+/** Writes the body of a reply, or the data of an event if the reply has begun. */
 export function errorBody(error: unknown, shape: ErrorShape = "kserve"): string {
   const told = clientError(error);
   return shape === "openai" ? openAiBody(told) : kserveBody(told);
 }
 
-/** Refuses a method that a path does not have. */
+/** Refuses a method without a handler on this path. */
 export function methodNotAllowed(method: string, path: string): InferenceError {
   if (errorShapeOf(path) === "kserve") return fixedError("method_not_allowed", "usual");
   return new InferenceError("method_not_allowed", `Not allowed to ${method} on ${path}`);
 }
 
-/** Refuses the Content-Encoding of a body; the reply names the supported ones. */
+/** Refuses the Content-Encoding of a body. The reply names the supported encodings. */
 export class UnsupportedEncoding extends InferenceError {
   static readonly supported = "gzip, deflate";
 
@@ -58,7 +60,7 @@ interface ClientError {
   readonly message: string;
   /** Why a step was refused. */
   readonly reason?: RefusalReason | undefined;
-  /** The one parameter that is to blame, where an error names it. */
+  /** The parameter that caused the error, if the error names one. */
   readonly parameter?: string | undefined;
 }
 
@@ -71,8 +73,8 @@ function kserveBody({ code, message, reason }: ClientError): string {
 }
 
 /**
- * OpenAI's clients read a type that says whose fault it is. The code is Baton's, except for the
- * unknown model, which OpenAI's clients know by a code of OpenAI's.
+ * OpenAI's clients read a type that says whether the client or the server is at fault. The code is
+ * Baton's, except for an unknown model, for which OpenAI's clients expect OpenAI's code.
  */
 function openAiBody({ code, message, parameter }: ClientError): string {
   return JSON.stringify({
@@ -92,7 +94,7 @@ function openAiType(status: number): string {
 
 const maxTextLength = 4096;
 
-/** Texts quote what the client sent, which may be a name of many megabytes. In characters. */
+/** In characters. Texts quote the client's values, for example a name of many megabytes. */
 function shortened(text: string): string {
   return text.length > maxTextLength ? `${text.slice(0, maxTextLength)}...` : text;
 }

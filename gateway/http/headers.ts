@@ -4,15 +4,14 @@ import type { IncomingHttpHeaders } from "node:http";
 import { fixedError } from "#shared/errors.js";
 import { jsonReply, withHeaders, type Reply } from "./reply.js";
 
-/** Returns the header `X-Request-Id` if it is acceptable, else a new id. Every reply repeats it. */
+/** Returns the header `X-Request-Id` if valid, else a new id. Every reply repeats the id. */
 export function chooseRequestId({ "x-request-id": given }: IncomingHttpHeaders): string {
   return typeof given === "string" && /^[A-Za-z0-9._-]{1,128}$/.test(given) ? given : randomUUID();
 }
 
 /**
- * Reads the client's own name for a request, under which a retry finds the outcome of the first
- * try.
- * @throws InferenceError where it is too long or not printable
+ * Reads the client's key for a request. A retry under this key gets the outcome of the first try.
+ * @throws InferenceError if the key is too long or not printable
  */
 export function readIdempotencyKey(headers: IncomingHttpHeaders): string | undefined {
   const header = headers["idempotency-key"];
@@ -25,8 +24,8 @@ export function readIdempotencyKey(headers: IncomingHttpHeaders): string | undef
 }
 
 /**
- * Whether the client sent `Prefer: respond-async` (RFC 7240): it does not wait, and comes back for
- * the outcome.
+ * Whether the client sent `Prefer: respond-async` (RFC 7240): the client does not wait, and fetches
+ * the outcome later.
  */
 export function prefersAsync({ prefer }: IncomingHttpHeaders): boolean {
   if (prefer === undefined) return false;
@@ -36,8 +35,8 @@ export function prefersAsync({ prefer }: IncomingHttpHeaders): boolean {
 }
 
 /**
- * Whether the client names a media type among those that it takes (RFC 9110, section 12.5.1). A
- * wildcard names nothing: clients that can only read one type send one, too.
+ * Whether the client names this media type in Accept (RFC 9110, section 12.5.1). A wildcard does
+ * not count, because clients that can only read one type send wildcards, too.
  */
 export function acceptsByName({ accept = "" }: IncomingHttpHeaders, wanted: string): boolean {
   return accept.split(",", 16).some((range) => {
@@ -48,7 +47,7 @@ export function acceptsByName({ accept = "" }: IncomingHttpHeaders, wanted: stri
 
 /**
  * Makes the answer to `Prefer: respond-async`.
- * @param id public id of the request, which was admitted to run in the background
+ * @param id public id of the request, which now runs in the background
  */
 export function acceptedReply(id: string): Reply {
   const headers = {

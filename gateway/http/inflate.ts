@@ -1,6 +1,6 @@
 /**
- * Undoes the Content-Encoding of a request's body. It stops at the limits, so that a small body
- * cannot become a large one.
+ * Undoes the Content-Encoding of a request's body. Stops at the limits, so that a small body cannot
+ * become a large one.
  */
 import { createUnzip } from "node:zlib";
 import { fixedError, InferenceError } from "#shared/errors.js";
@@ -8,13 +8,13 @@ import { PieceBuffer, type BodyRoom } from "./body.js";
 import { UnsupportedEncoding } from "./errors.js";
 
 /**
- * Most times that JSON may be longer than it was compressed. Random numbers as JSON shrink to a
+ * Most times that JSON may be longer than its compressed form. Random numbers as JSON shrink to a
  * third, and text to a tenth.
  */
 const maxRatio = 200;
 /**
- * The ratio counts only beyond this length: short JSON that repeats one value, such as a mask of
- * ones, is usual.
+ * The ratio counts only beyond this length, because short JSON often repeats one value, for example
+ * a mask of ones.
  */
 const freeBytes = 1024 * 1024;
 const chunkBytes = 64 * 1024;
@@ -24,15 +24,16 @@ export interface InflatedLimits {
   readonly maxBytes: number;
   /**
    * How many bytes of the result are JSON; all, if absent. The bytes of tensors may expand by any
-   * ratio, as zeros do a thousandfold, since nothing larger is made of them.
+   * ratio, as zeros do a thousandfold, because the gateway builds nothing larger from them.
    */
   readonly jsonBytes?: number | undefined;
 }
 
 /**
  * @param encoding the header Content-Encoding
- * @param room is grown as the result grows
- * @throws InferenceError where the encoding is unknown, a limit is passed or the bytes are corrupt
+ * @param room grows with the result
+ * @throws InferenceError if the encoding is unknown, the result exceeds a limit or the bytes are
+ * corrupt
  */
 export async function inflate(
   body: Buffer,
@@ -56,7 +57,7 @@ export async function inflate(
 async function unpack(body: Buffer, { maxBytes, jsonBytes }: InflatedLimits, room: BodyRoom): Promise<Buffer> {
   const maxJsonBytes = Math.max(freeBytes, maxRatio * body.length);
   if (jsonBytes !== undefined && jsonBytes > maxJsonBytes) throw expanded();
-  // The engine tells gzip from zlib by itself, as Triton's inflater does.
+  // The engine recognizes gzip and zlib by itself, as Triton's inflater does.
   const engine = createUnzip({ chunkSize: chunkBytes });
   const pieces = new PieceBuffer(maxBytes);
   engine.end(body);

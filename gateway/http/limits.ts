@@ -1,4 +1,4 @@
-/** What one HTTP request may cost, in bytes. Each limit is named in the refusal that it causes. */
+/** The limits of one HTTP request, in bytes. A refusal names the limit that caused it. */
 import type { DeadlineLimits } from "../admission/request-terms.js";
 
 export interface Limits extends DeadlineLimits {
@@ -6,7 +6,7 @@ export interface Limits extends DeadlineLimits {
   readonly jsonBytes: number;
   /** Longest body of a request with binary tensors, after decompression. */
   readonly binaryBytes: number;
-  /** Largest state of a sequence that is imported. */
+  /** Largest state of a sequence that a client may import. */
   readonly stateBytes: number;
   /** Longest body of a request that only asks about the server. */
   readonly controlBytes: number;
@@ -21,7 +21,9 @@ export const defaultLimits: Limits = {
   maxDeadlineMs: 3_600_000,
 };
 
-/** Enough for the largest prompts (1 MiB, as JSON); far less than a body of tensors may have. */
+/**
+ * Enough for the largest prompts (1 MiB, as JSON), and far less than a body of tensors may have.
+ */
 const maxTextBytes = 4 * 1024 * 1024;
 
 /** Returns the largest body of a request for a generation, in bytes after decompression. */
@@ -29,7 +31,7 @@ export function textBodyLimit(limits: Limits): number {
   return Math.min(maxTextBytes, limits.jsonBytes);
 }
 
-/** What the frame of a state has beside it: names, digests, shapes. */
+/** Bytes that the frame of a state adds: names, digests, shapes. */
 const frameHeadBytes = 64 * 1024;
 
 /** Returns the longest body with the state of a sequence, in bytes after decompression. */

@@ -1,12 +1,13 @@
-/** Reads a query and the members of a body, of which none that is unknown may be ignored. */
+/** Reads a query and the members of a body. Refuses every unknown name. */
 import type { IncomingMessage } from "node:http";
 import { InferenceError } from "#shared/errors.js";
 import type { JsonObject } from "#shared/json/parse.js";
 
 /**
- * A misspelt parameter could mean something else than what is answered, so none is ignored.
- * @param names of all parameters that the path has
- * @throws InferenceError for one that the path does not have, or that comes twice
+ * Reads the parameters of a query. Ignores none, because a misspelt parameter would change the
+ * answer without notice.
+ * @param names all parameters of the path
+ * @throws InferenceError for a parameter that the path does not have, or that comes twice
  */
 export function readQuery<Name extends string>(
   { url = "" }: IncomingMessage,
@@ -25,7 +26,7 @@ export function readQuery<Name extends string>(
   return query;
 }
 
-/** @throws InferenceError for a member that the body may not have */
+/** @throws InferenceError for an unknown member of the body */
 export function withoutOthers(given: JsonObject, names: readonly string[]): JsonObject {
   const other = Object.keys(given).find((name) => !names.includes(name));
   if (other === undefined) return given;

@@ -1,6 +1,6 @@
 /**
  * Handlers make replies, and `send` alone writes them, straight to node's response. A Web
- * `Response` would want the bytes of tensors joined to the JSON before them, a copy of every large
+ * `Response` would need the bytes of tensors joined to the JSON before them, a copy of every large
  * result.
  */
 import type { ServerResponse } from "node:http";
@@ -10,14 +10,14 @@ import { printJson } from "#shared/json/print.js";
 export interface Reply {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** Parts that are written one after the other. */
+  /** Parts, written one after the other. */
   readonly body: readonly (string | Buffer)[];
 }
 
 /** Status 200 without a body. */
 export const emptyReply: Reply = { status: 200, headers: {}, body: [] };
 export const noContent: Reply = { status: 204, headers: {}, body: [] };
-/** Answers without a body; HTTP allows no Content-Length of 0 beside these statuses. */
+/** Statuses without a body, for which HTTP allows no Content-Length of 0. */
 const bodiless: ReadonlySet<number> = new Set([204, 304]);
 
 export function jsonReply(value: unknown, status = 200): Reply {
@@ -30,10 +30,10 @@ export function withHeaders(reply: Reply, headers: Record<string, string>): Repl
 
 /**
  * Writes a reply.
- * @param requestId for the header `x-request-id`, where it was not set before
+ * @param requestId for the header `x-request-id`, if not set before
  */
 export function send(outgoing: ServerResponse, { status, headers, body }: Reply, requestId?: string): Response {
-  // The client has gone, or the reply was begun before something failed: none can be given now.
+  // The client has gone, or a failure came after the head: no reply is possible now.
   if (outgoing.headersSent || outgoing.destroyed) {
     outgoing.destroy();
     return RESPONSE_ALREADY_SENT;
@@ -41,7 +41,7 @@ export function send(outgoing: ServerResponse, { status, headers, body }: Reply,
   let length = 0;
   for (const part of body) length += typeof part === "string" ? Buffer.byteLength(part) : part.length;
   const all: Record<string, string> = { ...headers };
-  // Where HEAD is answered by itself, the length that GET would tell is not known.
+  // If a handler answers HEAD itself, the length of the body of GET is unknown.
   const isUnknown = length === 0 && outgoing.req.method === "HEAD";
   if (!bodiless.has(status) && !isUnknown) all["content-length"] = String(length);
   if (requestId !== undefined) all["x-request-id"] = requestId;

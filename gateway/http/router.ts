@@ -1,6 +1,6 @@
 /**
- * How every path that the framework routes is answered: by the handler of its method, with 405 to
- * any other method, and with the error's reply where the handler throws.
+ * Answers every path that the framework routes: with the handler of the method, with 405 to any
+ * other method, and with the error's reply if the handler throws.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
@@ -8,13 +8,15 @@ import type { Context, Hono } from "hono";
 import { errorReply, errorShapeOf, isRefusal, methodNotAllowed } from "./errors.js";
 import { send, type Reply } from "./reply.js";
 
-/** What Hono hands to each handler: node's own request and response, and the id of the request. */
+/**
+ * Values that Hono passes to each handler: node's request and response, and the id of the request.
+ */
 export interface GatewayEnv {
   Bindings: { incoming: IncomingMessage; outgoing: ServerResponse };
   Variables: { requestId: string };
 }
 
-/** Answers one request. Returns undefined where it has answered by itself. */
+/** Answers one request. Returns undefined if the handler has already sent the answer. */
 export type Handler = (c: Context<GatewayEnv>) => Reply | undefined | Promise<Reply | undefined>;
 
 type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
@@ -24,7 +26,7 @@ export type Log = (fields: Readonly<Record<string, unknown>>, line: string) => v
 
 export class Router {
   readonly #app: Hono<GatewayEnv>;
-  /** Is told of each failure that is a bug and no refusal; the client reads nothing of it. */
+  /** Called with each failure that is a bug and no refusal. The client learns nothing about it. */
   readonly onBug: (error: unknown, c: Context<GatewayEnv>) => void;
 
   constructor(app: Hono<GatewayEnv>, onBug: (error: unknown, c: Context<GatewayEnv>) => void) {
@@ -33,8 +35,8 @@ export class Router {
   }
 
   /**
-   * Adds a path with the handlers of all methods that it has. Where several paths match, the one
-   * that was added first answers.
+   * Adds a path with the handlers of all its methods. If several paths match, the first added path
+   * answers.
    */
   add(path: string, handlers: Readonly<Partial<Record<Method, Handler>>>): void {
     for (const [method, handler] of Object.entries(handlers)) {
@@ -59,7 +61,7 @@ export class Router {
     }
   }
 
-  /** Answers a request that could not be answered. */
+  /** Answers a request whose handler failed. */
   refuse(error: unknown, c: Context<GatewayEnv>): Response {
     if (!isRefusal(error)) this.onBug(error, c);
     return send(c.env.outgoing, errorReply(error, errorShapeOf(c.req.path)));
@@ -67,8 +69,8 @@ export class Router {
 }
 
 /**
- * Returns the path of a request's target with nothing decoded or resolved, so that an escaped slash
- * or dot never chooses the route.
+ * Returns the path of a request's target without decoding or resolving, so that an escaped slash or
+ * dot never chooses the route.
  */
 export function pathOf(target: string): string {
   const path = target.startsWith("/") ? target : target.replace(/^[a-z]+:\/\/[^/?#]*/i, "");

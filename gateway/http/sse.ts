@@ -1,7 +1,7 @@
 /**
- * Writes server-sent events to node's response. What is sent in one turn of the event loop leaves
- * in one write, and while the socket is busy nothing is handed to it. So a client that reads
- * nothing costs two small buffers until it is cut.
+ * Writes server-sent events to node's response. Events of one turn of the event loop leave in one
+ * write, and a busy socket gets nothing more. So a client that reads nothing costs two small
+ * buffers until the gateway cuts the connection.
  */
 import type { ServerResponse } from "node:http";
 import { endWhenStopping } from "./stopping.js";
@@ -19,44 +19,48 @@ export interface SseOptions {
   /** Headers beside those that every event stream has. */
   readonly headers?: Readonly<Record<string, string>>;
   /**
-   * Whether the client can go on at another gateway, since its events say where it stands. Such a
-   * stream is ended when this gateway stops.
+   * Whether the client can resume at another gateway, because the events carry the position. A
+   * stopping gateway ends such a stream.
    */
   readonly resumable?: boolean;
   readonly timing?: SseTiming;
 }
 
 export interface SseTiming {
-  /** Longest silence before a comment is sent as a heartbeat. */
+  /** Longest silence before the stream sends a comment as a heartbeat. */
   readonly heartbeatMs: number;
-  /** How long the client's socket may take nothing before it is cut. */
+  /** How long the client's socket may take nothing before the gateway cuts the connection. */
   readonly stallMs: number;
 }
 
 export interface SseStream {
-  /** Aborted when the client has gone, was cut, or the stream has ended. */
+  /**
+   * Aborts when the client has gone, the gateway has cut the connection, or the stream has ended.
+   */
   readonly signal: AbortSignal;
   /**
    * Adds an event.
-   * @returns false where the caller must await `room` before the next one; else the events of a
-   * slow reader pile up
+   * @returns false if the caller must await `room` before the next event; else the events of a slow
+   * reader pile up
    */
   add(event: SseEvent): boolean;
-  /** Does the same with events that are text already. */
+  /** Does the same with events in their text form. */
   addText(events: string): boolean;
-  /** Resolves with true when the next event may be added, with false when nobody will read it. */
+  /**
+   * Resolves with true when there is room for the next event, with false when the reader has gone.
+   */
   room(): Promise<boolean>;
   /** Adds an event and awaits room for the next one. */
   send(event: SseEvent): Promise<boolean>;
-  /** Ends the stream after what was sent. Nothing can be sent any more. */
+  /** Ends the stream after the events added so far. Later calls add nothing. */
   end(): void;
 }
 
 const usualTiming: SseTiming = { heartbeatMs: 15_000, stallMs: 30_000 };
 
-/** Above this, senders wait for room; as much again may be with the socket. */
+/** Above this, senders wait for room. The socket may hold as much again. */
 const maxPendingChars = 16 * 1024;
-/** How often a stream is looked at in the time of a heartbeat. */
+/** Number of looks at a stream during the time of a heartbeat. */
 const looksPerHeartbeat = 3;
 
 const accepted = Promise.resolve(true);
@@ -80,8 +84,8 @@ export function openSse(outgoing: ServerResponse, options: SseOptions): SseStrea
 class EventStream implements SseStream {
   readonly #outgoing: ServerResponse;
   /**
-   * Whether the body goes in HTTP's chunks. They are made here, since node writes each in four
-   * parts.
+   * Whether the body uses HTTP's chunks. This class makes the chunks, because node writes each
+   * chunk in four parts.
    */
   readonly #chunked: boolean;
   readonly #timing: SseTiming;
@@ -93,11 +97,11 @@ class EventStream implements SseStream {
   #over = false;
   /** Whether a flush comes at the end of this turn. */
   #scheduled = false;
-  /** Whether the socket has not yet taken what it was given. */
+  /** Whether the socket still works on the last write. */
   #writing = false;
-  /** When the socket was last given something, in ms on the clock of `performance.now()`. */
+  /** Time of the last write to the socket, in ms on the clock of `performance.now()`. */
   #writtenAt = performance.now();
-  /** Senders that are woken once `#pending` has room. */
+  /** Senders that wait until `#pending` has room. */
   #waiting: ((open: boolean) => void)[] = [];
 
   constructor(outgoing: ServerResponse, timing: SseTiming) {
@@ -142,7 +146,7 @@ class EventStream implements SseStream {
   end(): void {
     if (this.#over) return;
     this.#over = true;
-    this.#writing = true; // until all has left, or the client is cut for taking nothing
+    this.#writing = true; // until all bytes have left, or the gateway cuts a stalled client
     this.#writtenAt = performance.now();
     this.#write(this.#pending);
     this.#pending = "";
@@ -172,7 +176,7 @@ class EventStream implements SseStream {
   #write(text: string, written?: () => void): void {
     if (text === "") return;
     const bytes = Buffer.byteLength(text);
-    // Both encodings write ASCII alike, and latin1 is the quicker.
+    // Both encodings write ASCII alike, and latin1 is faster.
     const encoding = bytes === text.length ? "latin1" : "utf8";
     const chunk = this.#chunked ? `${bytes.toString(16)}\r\n${text}\r\n` : text;
     this.#outgoing.write(chunk, encoding, written);
@@ -211,7 +215,7 @@ class EventStream implements SseStream {
   }
 }
 
-/** Writes an event as it goes over the wire. */
+/** Returns an event in its form on the wire. */
 export function eventText({ id, event, data }: SseEvent): string {
   const lines = /[\r\n]/.test(data) ? data.replace(/\r\n|\r|\n/g, "\ndata: ") : data;
   const idLine = id === undefined ? "" : `id: ${id}\n`;

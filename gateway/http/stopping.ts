@@ -1,17 +1,17 @@
 /**
- * The answers that a stopping gateway ends at once, since their clients can go on at another one.
- * All others run until they end by themselves or the drain is over.
+ * Keeps the answers that a stopping gateway ends at once, because their clients can resume at
+ * another gateway. Other answers run until they end by themselves or the drain is over.
  */
 import type { ServerResponse } from "node:http";
 
 const ends = new WeakMap<ServerResponse, () => void>();
 
-/** @param end is called when the gateway stops before the answer has ended */
+/** @param end called when the gateway stops before the answer has ended */
 export function endWhenStopping(outgoing: ServerResponse, end: () => void): void {
   ends.set(outgoing, end);
 }
 
-/** Ends the answer on `outgoing` if its client can go on at another gateway. */
+/** Ends the answer on `outgoing` if its client can resume at another gateway. */
 export function endIfResumable(outgoing: ServerResponse): void {
   ends.get(outgoing)?.();
 }

@@ -1,20 +1,20 @@
 /**
- * The one place that says whose request an HTTP request is. Each protocol asks here, once, and
- * hands the tenant on with the request; no later code decides it.
+ * The one place that decides the tenant of an HTTP request. Each protocol asks here, once, and
+ * passes the tenant on with the request; no later code decides again.
  */
 import type { IncomingMessage } from "node:http";
 import { DEFAULT_TENANT, isTenant } from "#shared/contract/tenant.js";
 import { fixedError } from "#shared/errors.js";
 
-/** @throws InferenceError where the request does not say whose it is, or not so that it counts */
+/** @throws InferenceError if the request names no tenant, or names the tenant in an invalid way */
 export type TenantOf = (incoming: IncomingMessage) => string;
 
 export const onlyTenant: TenantOf = () => DEFAULT_TENANT;
 
 /**
- * Takes the tenant from a header that an authenticating proxy sets. A request without it has gone
- * around the proxy, so it is refused: as the default tenant's it would see what is not its own.
- * @param header its name; empty where all clients are one tenant
+ * Takes the tenant from a header that an authenticating proxy sets. Refuses a request without this
+ * header, because the request bypassed the proxy and would see data of the default tenant.
+ * @param header name of the header; empty if all clients are one tenant
  */
 export function tenantFrom(header: string): TenantOf {
   if (header === "") return onlyTenant;
@@ -28,8 +28,8 @@ export function tenantFrom(header: string): TenantOf {
 }
 
 /**
- * Reads `a=1,b=2`: the shares of tenants where requests have to wait.
- * @returns undefined for what cannot be read so
+ * Reads `a=1,b=2`: the shares that tenants get when requests have to wait.
+ * @returns undefined for any other form
  */
 export function parseWeights(text: string): ReadonlyMap<string, number> | undefined {
   const weights = new Map<string, number>();

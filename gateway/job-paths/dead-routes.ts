@@ -1,4 +1,4 @@
-/** `/v2/dead`: requests that were set aside. */
+/** `/v2/dead`: requests that workers have set aside. */
 import type { Context } from "hono";
 import { InferenceError } from "#shared/errors.js";
 import { jsonReply, type Reply } from "../http/reply.js";

@@ -1,6 +1,6 @@
 /**
- * Requests that were set aside: each time that one ran alone, it ended its worker. Its tenant can
- * look at them for a week; what ran for a job can be run once more, as the job.
+ * Requests that were set aside, because a worker died each time that the request ran alone. The
+ * tenant can read such a request for a week, and can retry the job if the request ran for a job.
  */
 import { decodeCorrelationId } from "#shared/contract/sequence.js";
 import { fixedError } from "#shared/errors.js";
@@ -21,7 +21,7 @@ export interface DeadSettings {
   readonly buckets: number;
 }
 
-/** As clients are told of it. */
+/** The view of the request for clients. */
 export interface DeadView {
   readonly id: string;
   readonly object: "dead_request";
@@ -39,7 +39,7 @@ export interface DeadView {
 export interface DeadList {
   readonly dead: readonly DeadView[];
   readonly hasMore: boolean;
-  /** The id behind which the next page begins; null where nothing was looked at. */
+  /** The id behind which the next page begins; null if the page has looked at no request. */
   readonly last: string | null;
 }
 
@@ -53,7 +53,7 @@ export class DeadRequests {
   }
 
   /**
-   * @param after behind which the page begins; it need not be there any more
+   * @param after the id behind which the page begins, even if Redis has forgotten that request
    * @throws InferenceError
    */
   async list(tenant: string, model: string | undefined, most: number, after: string | undefined): Promise<DeadList> {
@@ -63,7 +63,7 @@ export class DeadRequests {
     const pages = await askRedis(() =>
       Promise.all(Array.from({ length: buckets }, (_, bucket) => listDeadRequests(redis, bucket, query))),
     );
-    // All that comes before the place of the bucket that has looked the least far is known.
+    // Only requests before the place of the slowest bucket are final.
     const [end] = pages.flatMap(({ next }) => next ?? []).sort(compare);
     const isAsked = (one: DeadRequest) => model === undefined || one.model === model;
     const all = pages.flatMap(({ found }) => found.filter(isAsked)).sort(compare);
@@ -84,7 +84,7 @@ export class DeadRequests {
   }
 
   /**
-   * @returns the id of the job that it ran
+   * @returns the id of the job that the request ran
    * @throws InferenceError `dead_not_retryable`, `unknown_dead` or `unavailable`
    */
   async jobOf(tenant: string, id: string): Promise<string> {
@@ -93,7 +93,7 @@ export class DeadRequests {
     return job;
   }
 
-  /** Forgets one, since its job runs once more. */
+  /** Forgets a request, because its job runs once more. */
   async forget(id: string): Promise<void> {
     await askRedis(() => removeDeadRequest(this.#settings.redis, placeOf(id)));
   }
@@ -123,14 +123,14 @@ function viewOf(one: DeadRequest): DeadView {
   };
 }
 
-/** As clients have sent it: beyond 2^53 in full, as a text. */
+/** The id as clients have sent it: beyond 2^53 in full, as a text. */
 function sequenceId(encoded: string): number | string {
   const id = decodeCorrelationId(encoded);
   if (id.kind === "string") return id.value;
   return id.value <= Number.MAX_SAFE_INTEGER ? Number(id.value) : String(id.value);
 }
 
-/** The newest comes first. */
+/** Orders requests, the newest first. */
 function compare(one: DeadPlace, other: DeadPlace): number {
   const [a, b] = [one, other].map(({ entry }) => entry.split("-").map(Number));
   for (const i of [0, 1]) {
@@ -145,7 +145,10 @@ function setAsideAt({ entry }: DeadPlace): number {
   return Number(entry.slice(0, entry.indexOf("-")));
 }
 
-/** `dead_<entry>.<bucket>.<model>`: it says where it lies, and that of nobody else's is told. */
+/**
+ * Makes `dead_<entry>.<bucket>.<model>`. The id says the place of the request; only its tenant can
+ * read it.
+ */
 function encodeDeadId({ entry, bucket, model }: DeadPlace): string {
   return `dead_${encodeRequestId({ request: entry, bucket, model })}`;
 }

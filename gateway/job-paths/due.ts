@@ -1,17 +1,17 @@
-/** Queues a job that is due, and says what becomes of it where that cannot be done. */
+/** Queues a job that is due. If that fails, puts the job off or ends it. */
 import { errorKinds, InferenceError } from "#shared/errors.js";
 import type { RequestAddress } from "#shared/queue/address.js";
 import type { Jobs } from "./jobs.js";
 
 /**
- * Queues a job, if it is due. It may be called for any job, at any time and by many at once: one of
- * them queues it.
- * @returns after how many ms it is to be called again; undefined where it need not be
- * @throws where it is not known whether that was done
+ * Queues a job, if it is due. Any caller may call this for any job at any time. Of many concurrent
+ * calls, one queues the job.
+ * @returns after how many ms to call again; undefined if no further call is necessary
+ * @throws if the caller cannot know whether the job is queued
  */
 export type RunDue = (job: RequestAddress) => Promise<number | undefined>;
 
-/** A job that was put off so often has been due for about a minute and a half. */
+/** After so many refusals, a job has been due for about a minute and a half. */
 const OFTEN = 8;
 
 export function dueJobRunner(jobs: Jobs): RunDue {

@@ -1,6 +1,6 @@
 /**
- * Splits what a client sends for a job into the body of the request and the options of the job. The
- * body stays the bytes that it is, so that it is read as on the path that answers at once.
+ * Splits a client's body for a job into the body of the request and the options of the job. The
+ * body keeps its bytes, so that the reader reads the body as on the path that answers at once.
  */
 import { InferenceError } from "#shared/errors.js";
 import { invalidJson, parseRequestJson } from "#shared/json/members.js";
@@ -14,7 +14,7 @@ export type JobType = (typeof jobTypes)[number];
 
 export interface Envelope {
   readonly type: JobType;
-  /** A copy, which is the reader's. */
+  /** A copy that belongs to the reader. */
   readonly body: Buffer;
   /** All other members. */
   readonly options: JsonObject;
@@ -39,9 +39,9 @@ export function readEnvelope(bytes: Buffer): Envelope {
 }
 
 /**
- * What is kept for one more run. The secret of a webhook must not lie there as it was sent, and the
- * options are kept by themselves.
- * @param bytes all that the client has sent
+ * The bytes to keep for one more run. Without the options, because the record has the options, and
+ * must not have the secret of a webhook as the client has sent it.
+ * @param bytes the client's whole body
  */
 export function keptBody({ type, body, options }: Envelope, bytes: Buffer): Buffer {
   if (!("webhook" in options)) return bytes;

@@ -1,6 +1,6 @@
 /**
- * The operations on a job that is there: look, fetch, cancel, run once more, list. Every gateway
- * offers them for every job, whichever gateway took it, since all that is known of one is in Redis.
+ * The operations on a recorded job: view, result, cancel, retry, list. Every gateway offers all
+ * operations for every job, because the whole state of a job is in Redis.
  */
 import { outcomeOf, readOutcome } from "#shared/contract/outcome.js";
 import { errorKinds, fixedError, InferenceError } from "#shared/errors.js";
@@ -35,16 +35,16 @@ export interface JobsSettings extends SubmissionSettings {
   readonly printer: TensorPrinter;
 }
 
-/** Longer results are not told with the view, in bytes of JSON. */
+/** The view omits longer results, in bytes of JSON. */
 const LONGEST_INLINE = 65_536;
-/** The same of the view in an event. */
+/** The same limit for the view in an event. */
 const LONGEST_IN_EVENT = 16_384;
-/** No JSON comes of a result that is shorter than one of its bytes in so many. */
+/** A result in JSON has at least one byte for so many bytes of the stored result. */
 const RAW_FACTOR = 8;
 
 export class Jobs implements JobLooks {
   readonly submissions: Submissions;
-  /** Requests that were set aside, of jobs and of others. */
+  /** Requests that workers have set aside, with or without a job. */
   readonly dead: DeadRequests;
   readonly #settings: JobsSettings;
 
@@ -55,8 +55,8 @@ export class Jobs implements JobLooks {
   }
 
   /**
-   * How a job stood when something happened to it, for webhooks.
-   * @returns its id, and its view as JSON; without the result where that is long, or is gone
+   * The view of a job at an event, for webhooks.
+   * @returns the job's id, and the view as JSON; without the result if the result is long or gone
    */
   async toldOf(job: RequestAddress, noted: NotedJob): Promise<ToldJob> {
     const { redis } = this.#settings.queue;
@@ -66,7 +66,7 @@ export class Jobs implements JobLooks {
       redis.hstrlen(outcomeKey(request), "body"),
       redis.llen(logKey(request)),
     ]);
-    // What it has generated since it began is not how it stood then.
+    // Tokens that the job has generated since it began are not part of its state then.
     const then = noted.state === "running" ? 0 : records;
     const view = viewOfNoted(noted, { shown: shown ?? undefined, resultBytes, records: then });
     const result = shown === null ? undefined : await this.#inline(job, view, LONGEST_IN_EVENT);
@@ -79,7 +79,7 @@ export class Jobs implements JobLooks {
   }
 
   /**
-   * @returns what the path that answers at once would have answered
+   * @returns the answer of the path that answers at once
    * @throws InferenceError `unknown_job`, `job_not_ended`, `result_expired` or `unavailable`
    */
   async result(tenant: string, id: string): Promise<Reply> {
@@ -93,14 +93,14 @@ export class Jobs implements JobLooks {
   }
 
   /**
-   * Cancels a job, whatever it is at.
-   * @returns as it stands then; `isOver` says that it had ended otherwise
+   * Cancels a job in any state.
+   * @returns the job after that; `isOver` says that the job had ended otherwise
    * @throws InferenceError `unknown_job` or `unavailable`
    */
   async cancel(tenant: string, id: string): Promise<ToldJob & { readonly isOver: boolean }> {
     const job = addressOf(tenant, id);
     let view = await this.#read(job);
-    // Between two looks its request may have failed, and it is to be run once more.
+    // Between two looks, the job's request may have failed, so that the job runs once more.
     for (let ended = ""; view.endedAt === undefined && stageText(stageOf(view)) !== ended;) {
       ended = stageText(stageOf(view));
       await this.#end(job, view, "cancelled");
@@ -110,7 +110,7 @@ export class Jobs implements JobLooks {
   }
 
   /**
-   * Queues a new request for a job that has failed or expired, unless somebody else has done so
+   * Queues a new request for a job that has failed or expired, unless another call has done so
    * meanwhile.
    * @throws InferenceError
    */
@@ -125,8 +125,9 @@ export class Jobs implements JobLooks {
   }
 
   /**
-   * Queues a new request for a job that waits, or has ended, unless it has changed since this view.
-   * @throws InferenceError `job_not_retryable` where it has changed, or what it was sent is gone
+   * Queues a new request for a job that waits, or has ended, unless the job has changed since this
+   * view.
+   * @throws InferenceError `job_not_retryable` if the job has changed, or its body is gone
    */
   async runAgain(job: RequestAddress, view: JobView, waitMs: number): Promise<void> {
     const { queue, jobTtlMs } = this.#settings;
@@ -141,16 +142,17 @@ export class Jobs implements JobLooks {
     const { run } = await prepare(target, readEnvelope(body), options, waitMs);
     const again = { job: requestName(job), ...stageOf(view) };
     const part = { keptMs: options.result_ttl, record: undefined, again };
-    // The bucket is that of the job; for a step it is that of its sequence anyway.
+    // The new request has the job's bucket, which for a step is the bucket of its sequence anyway.
     const address = view.made === 0 ? job : { ...job, request: `${job.request}-${view.made + 1}` };
-    // The job's key is remembered as long as any.
+    // Keeps the job at least as long as Redis keeps idempotency keys.
     const settings = { ...this.#settings, jobTtlMs: Math.max(jobTtlMs, queue.idempotencyTtlMs) };
     await submitJob(settings, run, address, { part, asked: "", labels: parseLabels(labels?.toString()) });
   }
 
   /**
    * @param after the id of the job behind which the page begins; undefined for the newest
-   * @returns the views of the page, in JSON, without results; and behind which job the next begins
+   * @returns the views of the page, in JSON, without results; and the job behind which the next
+   * begins
    * @throws InferenceError
    */
   async list(
@@ -169,7 +171,7 @@ export class Jobs implements JobLooks {
   async #placeOf(tenant: string, after: string) {
     const job = decodeJobId(tenant, after);
     const { redis } = this.#settings.queue;
-    // The index has its place for a while after the job is gone, so that lists go on.
+    // The index keeps a job's place for a while after the job is gone, so that lists can continue.
     const at = job && (await askRedis(() => redis.zscore(jobsKey(job.bucket, tenant), indexId(job))));
     if (job === undefined || at === undefined || at === null) {
       throw new InferenceError("invalid_argument", "after must be the id of a job that is still known");
@@ -178,8 +180,8 @@ export class Jobs implements JobLooks {
   }
 
   /**
-   * Tells of a job that was queued just now. Where that cannot be read, no client may believe that
-   * nothing was queued: it would send the job again, and have two.
+   * Renders a job that the gateway has just queued. If the read fails, the error must not say that
+   * the job was not queued: the client would send the job again, and have two jobs.
    * @throws InferenceError `outcome_unknown`
    */
   async tellQueued(job: RequestAddress, secret?: string): Promise<ToldJob> {
@@ -196,8 +198,8 @@ export class Jobs implements JobLooks {
   }
 
   /**
-   * Reads how a job stands. One that has waited for too long is ended: the gateway that was to do
-   * so may be gone.
+   * Reads a job. Ends a job that has waited for too long, because the gateway that should do so may
+   * be dead.
    */
   async #read(job: RequestAddress): Promise<JobView> {
     const view = await this.look(job);
@@ -207,7 +209,7 @@ export class Jobs implements JobLooks {
     return (await this.look(job)) ?? view;
   }
 
-  /** @returns undefined where there is no such job */
+  /** @returns undefined if there is no such job */
   look(job: RequestAddress): Promise<JobView | undefined> {
     const { redis, buckets } = this.#settings.queue;
     return askRedis(() => readJob(redis, job, buckets));
@@ -222,7 +224,7 @@ export class Jobs implements JobLooks {
     await askRedis(() => endRequest({ redis: queue.redis, bus }, requestOf(job, view), ending));
   }
 
-  /** Ends a job that waits for its time, unless it has changed since this view. */
+  /** Ends a job that waits for its time, unless the job has changed since this view. */
   async endWaiting(job: RequestAddress, view: JobView, error: Pick<InferenceError, "code" | "message">): Promise<void> {
     const { queue, jobTtlMs } = this.#settings;
     const ttlMs = Math.max(jobTtlMs, queue.idempotencyTtlMs);
@@ -230,16 +232,16 @@ export class Jobs implements JobLooks {
   }
 
   /**
-   * Has a job that is due come again, unless it has changed since this view.
-   * @returns after how many ms; undefined where it has changed
+   * Puts off a job that is due, unless the job has changed since this view.
+   * @returns after how many ms it is due again; undefined if the job has changed
    */
   putOff(job: RequestAddress, view: JobView): Promise<number | undefined> {
     return askRedis(() => putOff(this.#settings.queue.redis, job, stageOf(view), view.leftMs));
   }
 
   /**
-   * Whether a job that was refused so now may be taken later, as it is.
-   * @param isLate it was refused for some time
+   * Whether workers may accept later, unchanged, a job that was refused with this error.
+   * @param isLate whether refusals have lasted for some time
    */
   mayFitLater({ code }: InferenceError, { model }: Pick<JobPlace, "model">, isLate: boolean): boolean {
     return mayFitLater(code, model, this.#settings.fleet.directory.all(), isLate);
@@ -250,7 +252,7 @@ export class Jobs implements JobLooks {
     return { id: encodeJobId(job), view: renderView(job, view, { result, secret, showsWebhook: true }) };
   }
 
-  /** The result as JSON where that takes no more than `most` bytes. */
+  /** The result as JSON, if the JSON has at most `most` bytes. */
   async #inline(job: RequestAddress, view: JobView, most: number): Promise<string | undefined> {
     if (view.state !== "completed" || !isKept(view)) return undefined;
     if (view.resultBytes > RAW_FACTOR * most || view.records > most) return undefined;
@@ -262,7 +264,7 @@ export class Jobs implements JobLooks {
       const isJson = headers["content-type"] === "application/json";
       return isJson && Buffer.byteLength(text) <= most ? text : undefined;
     } catch (error) {
-      // It may have expired meanwhile, or be no JSON.
+      // The result may have expired meanwhile, or may have no JSON form.
       if (error instanceof InferenceError && error.code !== "unavailable") return undefined;
       throw error;
     }

@@ -1,4 +1,4 @@
-/** Reads the options of a job. What is not obeyed is refused by name. */
+/** Reads the options of a job. Refuses each option that Baton does not obey, by its name. */
 import { InferenceError } from "#shared/errors.js";
 import { isObject } from "#shared/json/members.js";
 import type { JsonObject, JsonValue } from "#shared/json/parse.js";
@@ -7,63 +7,66 @@ import { preview } from "../generation/parameters.js";
 import type { JobWebhook } from "./webhook.js";
 
 /**
- * The longest that a job may wait until it is begun, in ms, and so long it waits where it says
- * nothing.
+ * The longest time that a job may wait until a worker begins it, in ms. A job without a deadline
+ * waits this long.
  */
 export const LONGEST_WAIT_MS = 7 * 86_400_000;
 
-/** Where a job goes that does not say. */
+/** The priority of a job that names none. */
 export const USUAL_PRIORITY = 5;
 const LOWEST_PRIORITY = 9;
 
-/** The longest that a job may be delayed, in ms: a year. */
+/** The longest delay of a job, in ms: a year. */
 export const LONGEST_DELAY_MS = 366 * 86_400_000;
 
 const MOST_ATTEMPTS = 100;
 /** The longest wait before another attempt, in ms. */
 const LONGEST_BACKOFF_MS = 86_400_000;
-/** Of a job that is tried more than once and does not say how. */
+/** The backoff of a job with several attempts that names none. */
 const USUAL_BACKOFF: Backoff = { type: "exponential", delay: 1_000, max: 60_000 };
 
 const MOST_LABELS = 16;
 const LONGEST_LABEL = 256;
 const LEAST_TTL_MS = 1_000;
 
-/** How long a job waits before it is tried once more, in ms. */
+/** How long a job waits before its next attempt, in ms. */
 export interface Backoff {
-  /** Each wait is twice the one before, or all are the same. */
+  /** Each wait is twice the wait before, or all waits are the same. */
   readonly type: "exponential" | "fixed";
-  /** Before the second attempt. */
+  /** The wait before the second attempt. */
   readonly delay: number;
   readonly max: number;
 }
 
-/** As they are kept with the job, in JSON. */
+/** The options as the job's record has them, in JSON. */
 export interface JobOptions {
-  /** From 1, which goes first, to 9; null where the body says a level of its model. */
+  /** From 1, which goes first, to 9; null if the body says a level of its model. */
   readonly priority: number | null;
-  /** In ms from when it is first due, or a time as its client wrote it; null where it has none. */
+  /** In ms from the first due time, or a time as its client wrote it; null if there is none. */
   readonly deadline: number | string | null;
-  /** How long its result is kept, in ms. */
+  /** How long Redis keeps the result, in ms. */
   readonly result_ttl: number;
   readonly labels: Readonly<Record<string, string>>;
-  /** How often it is tried. */
+  /** Most attempts. */
   readonly attempts: number;
-  /** The version of the model that its client named; null where it named none. */
+  /** The version of the model that the client named; null if it named none. */
   readonly version: string | null;
-  /** After how many ms it is to be queued, or at what time as its client wrote it; else at once. */
+  /**
+   * After how many ms to queue the job, or at which time as its client wrote it; both absent: at
+   * once.
+   */
   readonly delay?: number;
   readonly run_at?: string;
-  /** Absent where it is tried once. */
+  /** Absent if the job has one attempt. */
   readonly backoff?: Backoff;
-  /** Who is told of it, beside the webhooks of its tenant. */
+  /** A receiver of the job's events, in addition to the webhooks of its tenant. */
   readonly webhook?: JobWebhook;
 }
 
 export interface TtlTerms {
-  /** How long a result is kept where the job does not say, in ms. */
+  /** How long Redis keeps the result of a job that names no time, in ms. */
   readonly resultTtlMs: number;
-  /** How long a job is known after its end, in ms. */
+  /** How long Redis keeps the record of a job after its end, in ms. */
   readonly jobTtlMs: number;
 }
 
@@ -71,7 +74,7 @@ const names = ["delay", "run_at", "priority", "deadline", "attempts", "backoff",
 
 /**
  * @param version that the path names
- * @param webhook as it was read already
+ * @param webhook as the caller has read it
  * @throws InferenceError that names the wrong option
  */
 export function readOptions(
@@ -100,7 +103,7 @@ export function readOptions(
     labels: readLabels(option("labels")),
     attempts,
     version: version ?? null,
-    // Absent where they say nothing, as in what an earlier version has digested under a key.
+    // Omits absent options, so that a digest under a key from an earlier version still matches.
     ...(delay !== undefined && { delay }),
     ...(runAt !== undefined && { run_at: runAt }),
     ...(attempts > 1 && { backoff }),
@@ -134,7 +137,7 @@ function readBackoff(value: JsonValue | undefined): Backoff {
   return { type, delay, max };
 }
 
-/** When a job is first due, as its client says it; undefined where it is due at once. */
+/** The first due time of a job, as its client says; undefined if the job is due at once. */
 export type Due = { readonly atMs: number } | { readonly inMs: number } | undefined;
 
 export function dueOf({ delay, run_at: runAt }: Pick<JobOptions, "delay" | "run_at">): Due {
@@ -154,7 +157,7 @@ function readDeadline(value: JsonValue | undefined): number | string | null {
 /**
  * How long a job may wait from now on, in ms.
  * @param now ms since 1970
- * @returns undefined for a deadline that has passed
+ * @returns undefined if the deadline has passed
  */
 export function waitOf({ deadline }: Pick<JobOptions, "deadline">, now: number): number | undefined {
   if (typeof deadline !== "string") return deadline ?? LONGEST_WAIT_MS;
@@ -166,8 +169,8 @@ export function waitOf({ deadline }: Pick<JobOptions, "deadline">, now: number):
 export type Times = Pick<JobOptions, "deadline" | "delay" | "run_at">;
 
 /**
- * Refuses times that cannot be kept.
- * @returns how long it may wait from when it is first due, in ms
+ * Refuses times that the job cannot keep.
+ * @returns how long the job may wait from its first due time, in ms
  * @throws InferenceError
  */
 export function checkedWait(times: Times, now: number): number {
@@ -191,13 +194,13 @@ export function checkedWait(times: Times, now: number): number {
 /** RFC 3339: a date and a time with its zone. */
 const INSTANT = /^(\d{4})-(\d{2})-(\d{2})[Tt](\d{2}):(\d{2}):(\d{2})(?:\.\d{1,9})?(?:[Zz]|[+-]\d{2}:\d{2})$/;
 
-/** @returns ms since 1970; undefined for what is no such time */
+/** @returns ms since 1970; undefined if the text is not such a time */
 export function instantOf(text: string): number | undefined {
   const parts = INSTANT.exec(text);
   if (parts === null) return undefined;
   const ms = Date.parse(text.toUpperCase());
   if (Number.isNaN(ms)) return undefined;
-  // `Date.parse` takes 30 February for the second of March.
+  // `Date.parse` reads 30 February as 2 March.
   const [, year, month, day] = parts.map(Number) as [number, number, number, number];
   return day <= new Date(Date.UTC(year, month, 0)).getUTCDate() ? ms : undefined;
 }
@@ -219,8 +222,9 @@ function readLabels(value: JsonValue | undefined): Readonly<Record<string, strin
 }
 
 /**
- * Reads a label as `team:blue`, by which jobs and their streams are found. No name has a colon.
- * @throws InferenceError for what no label of a job can be
+ * Reads a label such as `team:blue`, by which clients find jobs and their streams. No name has a
+ * colon.
+ * @throws InferenceError if no job can have such a label
  */
 export function readLabel(text: string): Label {
   const [name = "", ...rest] = text.split(":");
@@ -238,7 +242,7 @@ export interface Label {
   readonly value: string;
 }
 
-/** How a job's labels are named in subjects. */
+/** The tokens of a job's labels in subjects. */
 export function tokensOf({ labels }: Pick<JobOptions, "labels">): string[] {
   return Object.entries(labels).map(([name, value]) => labelToken(name, value));
 }

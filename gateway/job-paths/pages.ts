@@ -1,7 +1,7 @@
 /**
- * Lists the jobs of a tenant over all buckets, the newest first. Each bucket is asked for a bounded
- * page; what is told is what comes before the places up to which all of them have looked. Where few
- * jobs fit the filters, a page ends before it is full, so that none costs Redis long.
+ * Lists the jobs of a tenant over all buckets, the newest first. Each bucket returns a bounded
+ * page. The list has the jobs that come before the places up to which all buckets have looked. If
+ * few jobs match the filters, a page ends before it is full, so that no page costs Redis long.
  */
 import type { RequestAddress } from "#shared/queue/address.js";
 import { listJobs, type JobFilters, type JobPlace } from "#shared/queue/jobs/list.js";
@@ -16,23 +16,23 @@ export interface ListedJob {
 export interface ListedJobs {
   readonly jobs: readonly ListedJob[];
   readonly hasMore: boolean;
-  /** Behind which job the next page begins; undefined where nothing was looked at. */
+  /** The next page begins behind this job; undefined if the page has looked at no job. */
   readonly last: RequestAddress | undefined;
 }
 
-/** Calls of one page, beside the first to each bucket. */
+/** Most calls for one page, in addition to the first call to each bucket. */
 const MOST_CALLS = 16;
 
-/** What is known of one bucket while a page is put together. */
+/** The state of one bucket while the gateway makes a page. */
 interface Bucket {
   readonly bucket: number;
-  /** Where to go on; undefined where it has no more. */
+  /** The place of the next call; undefined if the bucket has no more jobs. */
   next: JobPlace | undefined;
   readonly found: JobView[];
 }
 
 /**
- * @param from behind which job it begins
+ * @param from the job behind which the page begins
  * @param most jobs of the page
  */
 export async function listPage(
@@ -45,7 +45,7 @@ export async function listPage(
 ): Promise<ListedJobs> {
   const all = Array.from({ length: buckets }, (_, bucket): Bucket => ({ bucket, next: from, found: [] }));
   const isComplete = (): boolean => {
-    // All that comes before the place of the bucket that has looked the least far is known.
+    // Only jobs before the place of the slowest bucket are final.
     const open = all.flatMap(({ next }) => (next === undefined ? [] : [next]));
     const known = all.flatMap(({ found }) => found).filter((one) => open.every((place) => comesBefore(one, place)));
     return open.length === 0 || known.length > most;
@@ -53,7 +53,7 @@ export async function listPage(
   for (let calls = 0; calls <= MOST_CALLS && !isComplete(); calls++) {
     const open = all.filter(({ next }) => next !== undefined);
     const first = open.reduce((one, other) => (comesFirst(one.next, other.next) ? one : other));
-    // Those that have looked far enough wait for the others.
+    // Buckets that have looked far enough wait for the slower buckets.
     const behind = open.filter((one) => one.next === from || one === first);
     await Promise.all(
       behind.map(async (one) => {
@@ -92,7 +92,7 @@ function comesFirst(one: JobPlace | undefined, other: JobPlace | undefined): boo
   return one.at === other.at ? one.id > other.id : one.at > other.at;
 }
 
-/** The id of a job in the index, as `JobPlace` has it. */
+/** The id of a job in the index, as in `JobPlace`. */
 export function indexId({ model, tenant, request }: RequestAddress): string {
   return `${model}:${tenant}:${request}`;
 }

@@ -1,6 +1,6 @@
 /**
  * Makes the request of a job from its body, with the readers of the path that answers at once, and
- * says how its result will be rendered.
+ * notes how to render its result.
  */
 import type { ServedModel } from "#shared/contract/announcement.js";
 import { InferenceError } from "#shared/errors.js";
@@ -21,7 +21,7 @@ import { parseCompletionRequest } from "../openai/completions.js";
 import type { Envelope } from "./envelope.js";
 import { LONGEST_WAIT_MS, USUAL_PRIORITY, type JobOptions } from "./options.js";
 
-/** How the result of a job is rendered: what the answer needs that the outcome does not say. */
+/** How to render the result of a job: the parts of the answer that the outcome does not contain. */
 export type Shown =
   | { readonly as: "tensors"; readonly id: string; readonly outputs: readonly RequestedOutput[] }
   | ({ readonly as: "text"; readonly id: string; readonly outputs: readonly RequestedOutput[] } & TextShown)
@@ -30,7 +30,7 @@ export type Shown =
 
 interface Choices {
   readonly choices: number;
-  /** Most tokens of each choice; null where the context is the limit. */
+  /** Most tokens of each choice; null if the context is the limit. */
   readonly maxTokens: number | null;
 }
 
@@ -38,36 +38,36 @@ interface TextShown extends Choices {
   /** The name of the output, and the shape of the input. */
   readonly output: string;
   readonly shape: readonly number[];
-  /** What each text begins with. */
+  /** The start of each text. */
   readonly prefix: string;
 }
 
 export interface Prepared {
   readonly run: JobRequest;
   readonly shown: Shown;
-  /** How long it may take by its body alone, in ms. */
+  /** The job's time limit by its body alone, in ms. */
   readonly timeoutMs: number;
 }
 
-/** All that says for what and for whom a job is read. */
+/** The model, the tenant and the terms for which a gateway reads a job. */
 export interface Preparing {
   readonly tenant: string;
   readonly model: ServedModel;
-  /** That the client named; undefined where it named none. */
+  /** The version that the client named; undefined if it named none. */
   readonly version: string | undefined;
-  /** What a step may turn out to be for instead, since its sequence began with it. */
+  /** Other versions that may run a step, because its sequence may have begun on them. */
   readonly others: readonly ServedModel[];
   readonly directory: ModelDirectory;
   readonly reader: RequestReader;
   readonly limits: Limits;
-  /** Undefined for a job that is run once more. */
+  /** Undefined for a job that runs once more. */
   readonly idempotencyKey: string | undefined;
-  /** Throws where nobody waits for it any more; absent where nobody has to. */
+  /** Throws if no client waits for the answer any more; absent if no client has to wait. */
   readonly stillWanted?: () => void;
 }
 
 /**
- * @param waitMs how long it may wait until it is begun
+ * @param waitMs how long the job may wait until a worker begins it
  * @throws InferenceError as the path that answers at once does
  */
 export async function prepare(
@@ -89,7 +89,7 @@ export async function prepare(
   return { run, shown, timeoutMs: request.deadlineMs };
 }
 
-/** @throws InferenceError where both the job and its body say when it goes */
+/** @throws InferenceError if both the job and its body set the priority */
 function withLevel(read: ReadRequest, model: ServedModel, { priority }: JobOptions): ReadRequest {
   const { level } = read.parameters;
   if (level !== undefined && priority !== null) {
@@ -99,7 +99,7 @@ function withLevel(read: ReadRequest, model: ServedModel, { priority }: JobOptio
   return { ...read, parameters: { ...read.parameters, level: jobLevel(priority ?? USUAL_PRIORITY, model) } };
 }
 
-/** The request with the job's own limit and place, whichever version it is made for. */
+/** The request with the job's own time limit and priority, for every version of the model. */
 function onTerms(request: InferenceRequest, options: JobOptions, waitMs: number): InferenceRequest {
   return {
     ...request,
@@ -109,7 +109,7 @@ function onTerms(request: InferenceRequest, options: JobOptions, waitMs: number)
   };
 }
 
-/** How it waits where its model has no policies. */
+/** The queue terms of a model without policies. */
 function termsOf({ model }: Pick<AnyRequest, "model">, { priority }: JobOptions): QueueTerms {
   const level = jobLevel(priority ?? USUAL_PRIORITY, model);
   return { level, rejectMs: undefined, delayMs: undefined, mostQueued: undefined };
@@ -155,7 +155,7 @@ function prepareOpenAi(
   if (generation === undefined) throw new TypeError("a body without a prompt was not refused");
   const { prompt, sampling } = generation.spec;
   const { maxTokens } = sampling;
-  // The version in the path may be another one than the latest, which these paths take.
+  // The path may name another version than the latest, which the parsers take.
   const run = textRun({ ...generation, model }, options, waitMs);
   if (type === "chat") return { ...run, shown: { as: "chat", choices, maxTokens } };
   const echoes = prompt.kind === "text" && readBoolean(parsed, "echo") === true ? [prompt.text] : [];

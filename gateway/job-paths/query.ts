@@ -1,11 +1,11 @@
-/** Reads what a list is asked for, behind the `?` of its path. */
+/** Reads the query of a list, behind the `?` of its path. */
 import { InferenceError } from "#shared/errors.js";
 
 const DEFAULT_PAGE = 20;
 const LONGEST_PAGE = 100;
 
 /**
- * @param names the parameters that there are, each at most once
+ * @param names the known parameters, each at most once
  * @throws InferenceError that names the wrong parameter
  */
 export function readParameters(url: string, names: readonly string[]): ReadonlyMap<string, string> {

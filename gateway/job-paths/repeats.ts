@@ -1,20 +1,23 @@
-/** Which failures of a job are worth another attempt, and when that is made. */
+/** Decides which failures of a job are worth another attempt, and when to make the attempt. */
 import { errorKinds, isErrorCode, type ErrorCode } from "#shared/errors.js";
 import { keptShare } from "#shared/queue/pieces/kept.js";
 import { repeatsText } from "#shared/queue/pieces/job.js";
 import type { EnqueueSettings } from "../admission/enqueue.js";
 import type { JobOptions } from "./options.js";
 
-/** Failures of the fleet. Of these, some would only happen again, and some are not failures. */
+/**
+ * Codes of failures of the fleet. Leaves out failures that would only happen again, and codes that
+ * are not failures.
+ */
 export const repeatedCodes: readonly string[] = Object.entries(errorKinds)
   .filter(([code, { status }]) => status >= 500 && !code.startsWith("state_"))
   .map(([code]) => code)
   .filter((code) => isErrorCode(code) && code !== "poison_request" && code !== "expired");
 
 /**
- * Whether a job that is due, and was refused so, may be taken later as it is.
- * @param served all that workers serve now
- * @param isLate it was refused for some time
+ * Whether workers may accept later, unchanged, a due job that was refused with this code.
+ * @param served all models that workers serve now
+ * @param isLate whether refusals have lasted for some time
  */
 export function mayFitLater(
   code: ErrorCode,
@@ -23,12 +26,12 @@ export function mayFitLater(
   isLate: boolean,
 ): boolean {
   if (code !== "unknown_model") return errorKinds[code].retry;
-  // Where no worker lives, nothing says which models there will be; and the only worker of one may
-  // just be started anew.
+  // If no worker lives, the gateway cannot know which models workers will serve. And the only
+  // worker of a model may just be restarting.
   return served.length === 0 || (!isLate && !served.some(({ name }) => name === model));
 }
 
-/** @returns as the scripts read it; undefined where the job is tried once */
+/** @returns the text that the scripts read; undefined if the job has one attempt */
 export function repeatsOf(
   { attempts, backoff }: JobOptions,
   { redis, buckets, limits }: EnqueueSettings,

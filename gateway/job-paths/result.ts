@@ -1,4 +1,4 @@
-/** Renders the result of a job: what the path that answers at once would have answered. */
+/** Renders the result of a job, as the path that answers at once renders it. */
 import type { TokenRecord } from "#shared/contract/generation.js";
 import { tokenRecord } from "#shared/contract/generation.js";
 import { readOutcome, stepOf } from "#shared/contract/outcome.js";
@@ -25,20 +25,20 @@ export interface ResultSettings {
   readonly printer: TensorPrinter;
 }
 
-/** Whether the result of a job that has completed was still kept when it was looked at. */
+/** Whether Redis still kept the result of a completed job, at the time of the view. */
 export function isKept(view: JobView): boolean {
   return (resultExpiresAt(view) ?? 0) > view.seenAt && (view.resultBytes > 0 || view.records > 0);
 }
 
-/** @returns ms since 1970; undefined where there is no result, or none yet */
+/** @returns ms since 1970; undefined if there is no result, or none yet */
 export function resultExpiresAt({ state, endedAt, keptMs }: JobView): number | undefined {
   return state === "completed" && endedAt !== undefined ? endedAt + keptMs : undefined;
 }
 
 /**
- * @param view of a job that has completed, and whose result is kept
- * @param address of the request that has run it
- * @throws InferenceError `result_expired` where it has gone meanwhile
+ * @param view of a job that has completed, and whose result Redis keeps
+ * @param address of the request that has run the job
+ * @throws InferenceError `result_expired` if the result has gone meanwhile
  */
 export async function renderResult(
   { redis, printer }: ResultSettings,
@@ -80,18 +80,18 @@ function jsonText(text: string): Reply {
   return { status: 200, headers: { "content-type": "application/json" }, body: [text] };
 }
 
-/** @throws InferenceError `result_expired` where the log is gone */
+/** @throws InferenceError `result_expired` if the log is gone */
 async function wholeAnswer(redis: RedisClient, address: RequestAddress, choices: number): Promise<WholeAnswer> {
   try {
     return await collectAnswer(logRecords(redis, address), choices);
   } catch (error) {
-    // The log of what has completed has its end, unless it has gone.
+    // The log of a completed request has an end, unless the log is gone.
     if (error instanceof InferenceError && error.code === "cancelled") throw fixedError("result_expired", "usual");
     throw error;
   }
 }
 
-/** Reads a log page by page, so that other requests are served in between. */
+/** Reads a log page by page, so that the process serves other requests in between. */
 async function* logRecords(redis: RedisClient, address: RequestAddress): AsyncGenerator<TokenRecord, void> {
   let from = 0;
   for (let more = true; more;) {

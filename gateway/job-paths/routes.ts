@@ -1,4 +1,7 @@
-/** `/v2/models/<m>[/versions/<v>]/jobs` and `/v2/jobs`: requests whose clients come back. */
+/**
+ * `/v2/models/<m>[/versions/<v>]/jobs` and `/v2/jobs`: requests whose clients come back for the
+ * result.
+ */
 import type { Context } from "hono";
 import { errorKinds, fixedError } from "#shared/errors.js";
 import type { JobFilters } from "#shared/queue/jobs/list.js";
@@ -96,7 +99,7 @@ interface Query {
 const queryNames = ["state", "model", "label", "schedule", "limit", "after"];
 
 /**
- * Reads which jobs are to be listed.
+ * Reads which jobs a list should have.
  * @throws InferenceError that names the wrong parameter
  */
 function readQuery(url: string): Query {

@@ -1,6 +1,6 @@
 /**
- * Submits jobs: reads what a client has sent, or what was kept until now, and queues it or has it
- * wait for its time.
+ * Submits jobs: reads a client's body or stored bytes, and queues the job or lets the job wait for
+ * its time.
  */
 import { fixedError, InferenceError } from "#shared/errors.js";
 import type { RequestAddress } from "#shared/queue/address.js";
@@ -28,45 +28,46 @@ export interface SubmissionSettings extends JobSettings {
   readonly fleet: { readonly directory: ModelDirectory };
   readonly reader: RequestReader;
   readonly limits: Limits;
-  /** How long a result is kept where its job does not say, in ms. */
+  /** How long Redis keeps the result of a job that names no time, in ms. */
   readonly resultTtlMs: number;
-  /** Whether the streams of jobs with labels are published for each label, too. */
+  /** Whether the stream of a job with labels is also published under each label. */
   readonly publishesLabels: boolean;
   readonly box: SecretBox;
   readonly hooks: WebhookTerms;
 }
 
-/** Tells of jobs that are there. */
+/** Reads jobs and renders their views. */
 export interface JobLooks {
-  /** @returns undefined where there is no such job */
+  /** @returns undefined if there is no such job */
   look(job: RequestAddress): Promise<JobView | undefined>;
   /** @throws InferenceError `unknown_job` or `unavailable` */
   tell(job: RequestAddress): Promise<ToldJob>;
   /**
-   * The same of a job that was queued just now.
-   * @param secret of a webhook of its own, for who has submitted it
+   * Renders a job that the caller has just queued.
+   * @param secret of the job's own webhook, for the client that has submitted the job
    * @throws InferenceError `outcome_unknown`
    */
   tellQueued(job: RequestAddress, secret?: string): Promise<ToldJob>;
 }
 
-/** Which model a job is for, and whose it is. */
+/** The model and the tenant of a job. */
 export interface JobPlace {
   readonly tenant: string;
   readonly model: string;
-  /** Undefined: the latest. */
+  /** Undefined for the latest version. */
   readonly version: string | undefined;
 }
 
-/** A job that is kept as bytes until it is time, such as that of a schedule. */
+/** A job that Redis keeps as bytes until its time, for example the job of a schedule. */
 export interface StoredJob extends JobPlace {
-  /** As a client sends it. */
+  /** The body, as a client sends it. */
   readonly body: Buffer;
   /**
-   * Names the job for ever: its id is made of it. With a line break in it, no client has the same.
+   * Names the job for ever, because the job's id is made from this key. The key contains a line
+   * break, so no client's key is the same.
    */
   readonly key: string;
-  /** Which schedule it is of, and at which of its times, in ms since 1970. */
+  /** The schedule of the job, and the time of the schedule, in ms since 1970. */
   readonly tick: { readonly schedule: string; readonly at: number };
 }
 
@@ -75,16 +76,16 @@ export interface SentJob {
   readonly type: JobType;
   readonly options: JobOptions;
   readonly prepared: Prepared;
-  /** What is kept of the body. */
+  /** The part of the body that Redis keeps. */
   readonly body: Buffer;
-  /** How long it may wait from when it is first due, in ms. */
+  /** How long the job may wait from its first due time, in ms. */
   readonly waitMs: number;
   /**
-   * Why its times cannot be kept. Then it is good only as the repetition of a submission under the
-   * same key that came in time.
+   * Why the job can no longer keep its times. Then the submission only counts as a repetition,
+   * under the same key, of a submission that came in time.
    */
   readonly tooLate: InferenceError | undefined;
-  /** Of its own. */
+  /** The job's own webhook. */
   readonly webhook?: GivenWebhook | undefined;
 }
 
@@ -98,9 +99,9 @@ export class Submissions {
   }
 
   /**
-   * What the body of a job is read for.
-   * @param stillWanted absent where nobody waits for it
-   * @throws InferenceError where no such model is served
+   * Finds the model for the body of a job, and collects the terms for the body's reader.
+   * @param stillWanted absent if no client waits for the body
+   * @throws InferenceError if no worker serves such a model
    */
   target({ tenant, model: name, version }: JobPlace, idempotencyKey?: string, stillWanted?: () => void): Preparing {
     const { fleet, reader, limits } = this.#settings;
@@ -124,7 +125,7 @@ export class Submissions {
   }
 
   /**
-   * Queues and records a job that was kept until now, unless that was done before under its key.
+   * Queues and records a stored job, unless an earlier call has done so under its key.
    * @throws InferenceError
    */
   async submitStored({ body, key, tick, ...place }: StoredJob): Promise<ToldJob> {
@@ -133,14 +134,15 @@ export class Submissions {
       return await this.submit(sent, tick);
     } catch (error) {
       if (!(error instanceof InferenceError && error.code === "idempotency_mismatch")) throw error;
-      // It was submitted for another version of the model, or in another one's words.
+      // The earlier call was for another version of the model, or wrote the request as another
+      // version does.
       return this.#jobs.tell(jobAddress(sent.prepared.run.request, this.#settings.queue));
     }
   }
 
   /**
-   * Whether a stored job was submitted.
-   * @returns its id; undefined where it was not, or is known no more
+   * Finds a stored job that an earlier call has submitted.
+   * @returns its id; undefined if there is no such job, or no longer
    * @throws InferenceError
    */
   async findStored({ body, key, ...place }: StoredJob): Promise<string | undefined> {
@@ -150,8 +152,8 @@ export class Submissions {
   }
 
   /**
-   * Records a job and queues it, in one step, or notes in that step when it is due.
-   * @returns `isReplayed`: it was there before, under the same key
+   * Records a job and queues the job in one step, or notes in that step when the job is due.
+   * @returns `isReplayed`: the job exists already, under the same key
    * @throws InferenceError
    */
   async submit(
@@ -189,8 +191,8 @@ export class Submissions {
   }
 
   /**
-   * The secret of a job's own webhook, as the submission has written it that came first. Only who
-   * submits the job, or repeats that under its key, is told.
+   * The secret of a job's own webhook, as the first submission has written the secret. Only the
+   * client that submits the job, or repeats the submission under its key, gets the secret.
    */
   async #secretOf(job: RequestAddress): Promise<string | undefined> {
     const { queue, box } = this.#settings;
@@ -199,7 +201,7 @@ export class Submissions {
       const target = parseTarget(text ?? "");
       return "url" in target ? box.open(target.secret, ownerOf({ ...job, id: encodeJobId(job) })) : undefined;
     } catch (cause) {
-      // It is queued, and without the secret its client could verify nothing.
+      // The job is queued, but without the secret its client could verify no message.
       if (cause instanceof InferenceError) throw fixedError("outcome_unknown", "admission", { cause });
       if (cause instanceof SealedError || cause instanceof UnreadableError) return undefined;
       throw cause;

@@ -1,4 +1,4 @@
-/** Renders how a job stands, from what its two records say. */
+/** Renders the view of a job, from its two records. */
 import { readOutcome } from "#shared/contract/outcome.js";
 import { encodeRequestId, parsePin, parseRequestName, type RequestAddress } from "#shared/queue/address.js";
 import type { Stage } from "#shared/queue/pieces/job.js";
@@ -8,12 +8,15 @@ import { instantOf, USUAL_PRIORITY, type JobOptions } from "./options.js";
 import type { Shown } from "./prepare.js";
 import { resultExpiresAt } from "./result.js";
 
-/** The public id of a job, which is made of that of its first request. */
+/** The public id of a job, made from the id of its first request. */
 export function encodeJobId(job: Omit<RequestAddress, "tenant">): string {
   return `job_${encodeRequestId(job)}`;
 }
 
-/** What a job has to be at where it is changed by what its view has said. */
+/**
+ * The stage of a job in its view. A change by this view succeeds only if the job is still at this
+ * stage.
+ */
 export function stageOf({ request, dueAt }: JobView): Stage {
   return { was: request, dueAt };
 }
@@ -23,25 +26,27 @@ export function requestOf({ bucket, model }: RequestAddress, { request }: JobVie
   return { bucket, model, ...parseRequestName(request) };
 }
 
-/** What a view has beside what is known of the job by itself. */
+/** The parts of a view that do not come from the job's records. */
 export interface Beside {
-  /** As JSON; absent where it has none, or none that is told here. */
+  /** As JSON; absent if the job has no result, or none that the view shows. */
   readonly result?: string | undefined;
-  /** Whether it says who is told of the job. Those who are told need not know of each other. */
+  /**
+   * Whether the view shows the job's webhook. One receiver need not know of the other receivers.
+   */
   readonly showsWebhook?: boolean;
-  /** Of a webhook of the job's own, for who has submitted it. */
+  /** The secret of the job's own webhook, only for the client that submits the job. */
   readonly secret?: string | undefined;
 }
 
-/** What of a job an event does not carry. */
+/** The facts of a job that its event does not carry. */
 export interface Unnoted {
-  /** Undefined where the job is gone: then nothing is told of its result. */
+  /** Undefined if the job is gone: then the view has no result. */
   readonly shown: string | undefined;
   readonly resultBytes: number;
   readonly records: number;
 }
 
-/** What its client is told of a job. */
+/** A job's id and view, for its client. */
 export interface ToldJob {
   readonly id: string;
   /** JSON. */
@@ -50,12 +55,13 @@ export interface ToldJob {
 
 const UNKNOWN: Shown = { as: "tensors", id: "", outputs: [] };
 
-/** How a job stood when something happened to it. */
+/** The view of a job at the time of an event. */
 export function viewOfNoted(noted: NotedJob, { shown, resultBytes, records }: Unnoted): JobView {
   const { job, type, options, request, state, made, at, queued, began, ended, pin, keep, failure } = noted;
   const { schedule, tick, run, wait } = noted;
   const how = { name: job, state, type, options, shown: shown ?? JSON.stringify(UNKNOWN), request, made };
-  // As in the view: Redis rounds how long an entry is pending, so it may seem to begin too early.
+  // As in the view, corrects a begin that seems too early, because Redis rounds how long an entry
+  // is pending.
   const beganAt = began === undefined ? undefined : Math.max(began, queued ?? 0);
   const times = { recordedAt: at, queuedAt: queued, beganAt, endedAt: ended, leftMs: 0, keptMs: keep };
   const due = {
@@ -120,17 +126,17 @@ function deadlineOf({ lastAt, queuedAt, recordedAt }: JobView, deadline: JobOpti
   return lastAt ?? (queuedAt ?? recordedAt) + deadline;
 }
 
-/** Whether the request that it has had last counts as an attempt, as far as anybody knows. */
+/** Whether the last request counts as an attempt, as far as the records show. */
 function hasBegun({ state, queuedAt, beganAt }: JobView): boolean {
-  // A job that waits, or has ended while it waited, has had no request but those that have ended.
+  // A job that waits, or has ended while it waited, has had only requests that have ended.
   if (queuedAt === undefined) return true;
   if (state === "queued") return false;
   return (state !== "expired" && state !== "cancelled") || beganAt !== undefined;
 }
 
 /**
- * How far a generation is. A record has one token of each choice that still goes on, and the last
- * one may have none.
+ * The progress of a generation. A log record has one token of each choice that is not yet complete,
+ * and the last record may have none.
  */
 function progressOf({ shown: json, records }: JobView): object | null {
   const shown = JSON.parse(json) as Shown;

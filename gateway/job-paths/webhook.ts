@@ -1,4 +1,4 @@
-/** Reads the option `webhook` of a job: who is told of it, beside the tenant's webhooks. */
+/** Reads the option `webhook` of a job: a receiver in addition to the tenant's webhooks. */
 import { createHash } from "node:crypto";
 import { InferenceError } from "#shared/errors.js";
 import { isObject } from "#shared/json/members.js";
@@ -14,16 +14,19 @@ import { targetText } from "../webhooks/target.js";
 import { ownerOf } from "../webhooks/webhook.js";
 import type { Webhooks } from "../webhooks/webhooks.js";
 
-/** As it is kept among the options of the job, and shown. No secret is in it. */
+/** The webhook as the options of the job and its view have it, without the secret. */
 export type JobWebhook = ({ readonly id: string } | { readonly url: string }) & {
   readonly events: readonly JobEventType[];
 };
 
 export interface GivenWebhook {
   readonly shown: JobWebhook;
-  /** Of a URL: the client's own, or one that was drawn. */
+  /** Only for a URL: the secret that the client has sent, or a new secret. */
   readonly secret: string;
-  /** What tells two secrets of clients apart, for who repeats a submission; and not the secret. */
+  /**
+   * A digest of the client's secret, so that a repeated submission with another secret is a
+   * mismatch.
+   */
   readonly digest: string;
 }
 
@@ -33,10 +36,10 @@ export interface WebhookTerms {
   readonly allowed: AddressRanges;
 }
 
-/** A job that does not say tells how it has ended. */
+/** The usual events: each way in which a job ends. */
 const USUAL_EVENTS = jobEventTypes.filter((type) => type !== "job.started");
 
-/** @throws InferenceError that names what is wrong; `url_not_allowed` where the URL is */
+/** @throws InferenceError that names the fault; `url_not_allowed` if the URL is at fault */
 export async function readJobWebhook(
   value: JsonValue,
   tenant: string,
@@ -58,7 +61,7 @@ export async function readJobWebhook(
 }
 
 /**
- * What the job's record has of it, for the scripts and the jobs process.
+ * The fields of the job's record for the webhook, which the scripts and the jobs process read.
  * @param job its id
  */
 export function recordedWebhook(box: SecretBox, tenant: string, job: string, { shown, secret }: GivenWebhook) {

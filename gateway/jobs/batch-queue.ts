@@ -27,8 +27,8 @@ const QUEUE = "batches";
 /** Batches that a process runs at a time: in all, and of one tenant. */
 const AT_ONCE = { all: 32, tenant: 4 };
 /**
- * Lines under way in a process, with any number of workers, because each line has a promise and a
- * body.
+ * Most lines under way in a process with any number of workers, because each line has a promise and
+ * a body.
  */
 const MOST_LINES = 512;
 /** Share of a model's queue that lines may fill. The rest is for requests whose clients wait. */
@@ -44,9 +44,9 @@ const LOOK_EVERY_MS = 1_000;
  */
 const ADD_EVERY_MS = 5_000;
 /**
- * The estimated time of a batch, in ms. With this estimate, about one a second of a tenant's
- * waiting batches looks for a slot again. Most batches take longer. But another process may have a
- * free slot meanwhile, and this process does not learn that.
+ * The estimated time of a batch, in ms. With this estimate, about one waiting batch of a tenant
+ * looks for a slot each second. Most batches take longer. But another process may have a free slot
+ * meanwhile, and this process does not learn that.
  */
 const USUAL_MS = 4_000;
 

@@ -44,8 +44,8 @@ const AT_ONCE = { all: 400, tenant: 100, host: 16, endpoint: 4 };
 /** Errors after which an attempt counts as hung: it has held a slot for long without an answer. */
 const HANGING: readonly (string | null)[] = ["timeout", "connect_timeout"];
 /**
- * How often, and after which pauses in ms, the process calls a run that may not yet be in the queue
- * again.
+ * Most calls of a waiting run, and the pause between the calls, because the queue may not yet have
+ * the run among the delayed jobs.
  */
 const CALLS = 5;
 const CALL_AGAIN_MS = 100;
@@ -217,7 +217,7 @@ export class Deliveries {
           if (job === undefined) break;
           return await job.promote();
         } catch {
-          // The run has started at its time, or BullMQ does not have it among the delayed jobs yet.
+          // The run has started at its time, or is not yet among the delayed jobs.
           await delay(CALL_AGAIN_MS);
         }
       }

@@ -39,7 +39,7 @@ const AT_ONCE = 64;
 const LOOK_EVERY_MS = 5_000;
 /** Pause before the next look, in ms, if a look was full. */
 const LOOK_ON_MS = 1_000;
-/** A job that is late by more than this, in ms, has lost its timer. */
+/** A job that is later than this, in ms, counts as a job without a timer. */
 const LATE_MS = 2_000;
 /** Most jobs of one look at one key. */
 const PAGE = 500;

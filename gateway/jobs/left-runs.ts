@@ -55,7 +55,7 @@ export async function lookForLeft(settings: LeftRunsSettings, signal: AbortSigna
   }
 }
 
-/** Runs all waiting runs now that a dead process has put off. */
+/** Starts the runs that a dead process has put off. */
 async function callAll(settings: LeftRunsSettings, signal: AbortSignal): Promise<void> {
   const { redis, isCalled, find } = settings;
   // A look gives a delivery a due time at least a second after `due`, so this loop ends.

@@ -1,6 +1,7 @@
 /**
- * The jobs process: work that no client waits for, and that may take days. Several processes share
- * the work. Their whole state is in Redis, so a new process replaces a dead process without loss.
+ * The jobs process does the work that no client waits for, and that may take days. Several
+ * processes share the work. Their whole state is in Redis, so a new process replaces a dead process
+ * without loss.
  */
 import { randomBytes } from "node:crypto";
 import { createRequire } from "node:module";

@@ -49,7 +49,7 @@ export interface TimerKeeper {
 
 /** Runs schedules that are due. */
 export interface ScheduleKeeper {
-  /** Says that a schedule is new or has resumed. */
+  /** Wakes a process in time for a schedule that is new or has resumed. */
   notice(schedule: ScheduleName): Promise<void>;
 }
 
@@ -76,7 +76,7 @@ const BLOCK_MS = 5_000;
 /** A link without an answer for this much longer, in ms, counts as lost. */
 const SILENCE_MS = 2_000;
 const PAUSE_MS = 200;
-/** Pause before the next read after an event could not be handled, in ms. */
+/** Pause before the next read, in ms, after a failure to handle an event. */
 const PAUSE_AFTER_FAILURE_MS = 1_000;
 /** Leaves an unreadable event for this long to a newer version, which may start soon. */
 const LEFT_FOR_MS = 86_400_000;

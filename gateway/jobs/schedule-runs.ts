@@ -46,8 +46,8 @@ const LOOK_EVERY_MS = 10_000;
  */
 const LOOK_AHEAD_MS = 20_000;
 /**
- * BullMQ keeps the job of a schedule that is due again within this time, in ms. If it did not, a
- * look could miss the job that BullMQ is just removing.
+ * A schedule that is due again within this time, in ms, keeps its job in BullMQ. Otherwise a look
+ * could skip the schedule while BullMQ still has the old job.
  */
 const KEPT_MS = 60_000;
 /** Most schedules that one look finds, and most that one call adds to BullMQ. */
@@ -196,7 +196,8 @@ export class ScheduleRuns {
   }
 
   /**
-   * Finds out whether the job of a begun time exists: no process has noted its success or its miss.
+   * Finds out whether the job of a begun time exists, if no process has noted its success or its
+   * miss.
    */
   async #askFor({ schedule, job }: StoredSchedule, tick: number, now: number): Promise<Step> {
     const { schedules, jobs } = this.#settings;

@@ -104,6 +104,6 @@ it("has those that wait come again seldom where an attempt usually takes long", 
       else due.set(id, now + waitMs);
     }
   }
-  // Each batch looks once; then there is about one look a second.
+  // Each batch looks once. After that, some 60 looks follow in 60 s.
   expect(looks).toBeLessThan(200 + 70);
 });

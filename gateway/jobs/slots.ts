@@ -109,7 +109,7 @@ export class Slots {
       turn.msEach += NEWEST * (took.ms - turn.msEach);
       turn.hung = took.hung ? turn.hung + 1 : 0;
       if (this.#isBroken(turn)) turn.shutUntil = now + Math.min(SHUT_MS * 2 ** (turn.hung - this.#limit), LONGEST_MS);
-      // Scales the waits, as if the waiting callers had got their waits by the new average.
+      // Scales the time, as if earlier callers had got their waits by the new average.
       turn.nextAt = now + Math.max(turn.nextAt - now, 0) * (this.#apart(turn) / before);
     }
     if (turn.running === 0 && turn.away.size === 0 && this.#turns.size > MOST_KNOWN) this.#turns.delete(name);

@@ -1,6 +1,4 @@
-/**
- * Decides from an attempt's answer if a delivery has succeeded or failed, or is tried again (pure).
- */
+/** Decides from an attempt's answer whether to end a delivery or to attempt it again (pure). */
 import type { Attempt } from "#shared/queue/webhooks/deliveries.js";
 
 /** The answer of the receiver, or the error of the network. */

@@ -1,13 +1,13 @@
 /**
- * What the server, a model and the repository tell about themselves, as the v2 protocol has it;
- * each transport prints it in its own way.
+ * Descriptions of the server, a model and the repository, in the form of the v2 protocol. Each
+ * transport prints them in its own way.
  */
 import { fullShape, type TensorSpec } from "#shared/contract/announcement.js";
 import type { ModelDirectory } from "../fleet/models.js";
 
 /**
- * Triton's extensions of the protocol, in Triton's order and only those that are there: a client
- * that looks for an extension wants to use it.
+ * The extensions of Triton that Baton has, in Triton's order. The list names no other, because a
+ * client that finds an extension uses it.
  */
 const extensions = [
   "sequence",
@@ -18,14 +18,14 @@ const extensions = [
   "parameters",
 ];
 
-/** @param name from the settings, since some of Triton's own clients insist on Triton's name */
+/** @param name from the settings, because some of Triton's own clients insist on Triton's name */
 export function serverMetadata(name: string, version: string): object {
   return { name, version, extensions };
 }
 
 /**
- * @param version the one that is asked for; undefined lists all
- * @throws InferenceError where the model is not known
+ * @param version the version that the client asks for; undefined lists all
+ * @throws InferenceError if the model is unknown
  */
 export function modelMetadata(directory: ModelDirectory, name: string, version: string | undefined): object {
   const model = directory.find(name, version);
@@ -44,20 +44,21 @@ export function modelMetadata(directory: ModelDirectory, name: string, version: 
   };
 }
 
-/** @throws InferenceError where the model is not known */
+/** @throws InferenceError if the model is unknown */
 export function modelConfig(directory: ModelDirectory, name: string, version: string | undefined): object {
   return directory.find(name, version).config;
 }
 
 /**
- * Whether a request could be served now: it can be admitted, and some model is served. A model that
- * failed somewhere does not make the server unready: its own readiness tells, and the rest runs on.
+ * Whether the gateway could serve a request now: admission works, and workers serve some model. A
+ * model that failed on a worker does not make the server unready: the model's own readiness shows
+ * the failure, and other models run.
  */
 export function isServerReady(directory: ModelDirectory, admissionWorks: boolean): boolean {
   return admissionWorks && directory.all().length > 0;
 }
 
-/** @param readyOnly whether models that no worker could load are left out */
+/** @param readyOnly leaves out the models that no worker could load */
 export function repositoryIndex(directory: ModelDirectory, readyOnly: boolean): object[] {
   const ready = directory.all().map(({ name, version }) => ({ name, version, state: "READY" }));
   if (readyOnly) return ready;

@@ -1,6 +1,6 @@
 /**
- * Reads the `parameters` of a request. Those that name its sequence or say how it is run and
- * answered are taken out; the rest belongs to the model.
+ * Reads the `parameters` of a request. Takes out the parameters that name a sequence or say how to
+ * run and answer the request; the rest belongs to the model.
  */
 import type { ParameterValue } from "../admission/inference.js";
 import type { CorrelationId } from "#shared/contract/sequence.js";
@@ -12,18 +12,18 @@ import { priorityLevel } from "./queue-policy.js";
 import { readCorrelationId, readDeadline, readStepNumber, type DeadlineLimits } from "../admission/request-terms.js";
 
 export interface RequestParameters {
-  /** The uint64 0 and the empty string both say that the request is in no sequence. */
+  /** The uint64 0 and the empty string both mean that the request belongs to no sequence. */
   sequenceId: CorrelationId;
   sequenceStart: boolean;
   sequenceEnd: boolean;
-  /** Which step of its sequence the request is; undefined where the client does not say. */
+  /** Number of the step in its sequence; undefined if the client gives no number. */
   sequenceStep: number | undefined;
   /** Whether outputs that the request does not name come as bytes rather than JSON. */
   binaryOutput: boolean;
   deadlineMs: number;
-  /** The request's own timeout in ms; undefined where it has none. */
+  /** The request's own timeout in ms, if any. */
   timeoutMs: number | undefined;
-  /** Its priority level; undefined where the request names none. */
+  /** The request's priority level, if any. */
   level: number | undefined;
   /** Parameters for the model. */
   custom: Record<string, ParameterValue>;
@@ -51,7 +51,7 @@ export function parseParameters(
 }
 
 /**
- * Reads the parameters of `generate`, where no name has a meaning here: all belong to the model.
+ * Reads the parameters of `generate`. All belong to the model, because no name has a meaning here.
  * @throws InferenceError
  */
 export function customParameters(given: JsonObject, limits: DeadlineLimits): RequestParameters {

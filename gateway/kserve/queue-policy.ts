@@ -1,6 +1,6 @@
 /**
- * The queue policies of a model: which priority level a request has, and how long it may wait in
- * the queue. They are those of Triton's `dynamic_batching`; a model without one has no policies.
+ * The queue policies of a model: the priority level of a request, and how long the request may wait
+ * in the queue. The policies come from Triton's `dynamic_batching`; a model without that has none.
  */
 import { z } from "zod";
 import type { ServedModel } from "#shared/contract/announcement.js";
@@ -38,7 +38,7 @@ interface Policies {
 
 const none: Policies = { levels: 0, defaultLevel: 0, usual: policy.parse({}), special: {} };
 
-/** An announcement never changes, so each model's policies are read once. */
+/** An announcement never changes, so the gateway reads each model's policies once. */
 const known = new WeakMap<ServedModel, Policies>();
 
 function policiesOf(model: ServedModel): Policies {
@@ -61,7 +61,7 @@ function policiesOf(model: ServedModel): Policies {
 /**
  * Reads the parameter `priority`; 0 asks for the default of the model.
  * @param value an unsigned integer
- * @returns 0 where the model has no levels
+ * @returns 0 if the model has no levels
  * @throws InferenceError for a level that the model does not have
  */
 export function priorityLevel(value: bigint, model: ServedModel): number {
@@ -80,30 +80,30 @@ export function priorityLevel(value: bigint, model: ServedModel): number {
   );
 }
 
-/** From 1, which goes first, to this one. */
+/** Lowest priority of a job. Priority 1 runs first. */
 const JOB_PRIORITIES = 9;
 
 /**
- * Where a job waits by its priority of 1 to 9. A model with two priority levels or more has the
- * nine spread over these. In any other the nine are levels of their own, and requests whose clients
- * wait are on the first.
+ * Returns the level of a job by its priority of 1 to 9. A model with at least two priority levels
+ * spreads the nine priorities over these levels. In any other model the nine are levels of their
+ * own, and requests whose clients wait use the first.
  */
 export function jobLevel(priority: number, model: ServedModel): number {
   const { levels } = policiesOf(model);
   return levels < 2 ? priority : Math.ceil((priority * levels) / JOB_PRIORITIES);
 }
 
-/** What a request says of its time in the queue. */
+/** The terms that a request gives for its time in the queue. */
 export interface Asked {
-  /** From `priorityLevel`; undefined where the request did not say. */
+  /** From `priorityLevel`; undefined if the request names no level. */
   readonly level: number | undefined;
-  /** The parameter `timeout` in ms; undefined where there is none. */
+  /** The parameter `timeout` in ms, if any. */
   readonly timeoutMs: number | undefined;
 }
 
 /**
- * @returns undefined where no policy counts. `takesTimeout` says that the policy has taken the
- * request's own timeout for itself, which then is no deadline of the answer.
+ * @returns undefined if the model has no policies. `takesTimeout` says that the policy uses the
+ * request's own timeout, which then is no deadline of the answer.
  */
 export function queueTermsOf(
   model: ServedModel,

@@ -1,28 +1,28 @@
 /**
- * An inference request as every transport of the v2 protocol hands it on, before it is compared
- * with its model.
+ * An inference request in the form that every transport of the v2 protocol passes on, before the
+ * comparison with its model.
  */
 import type { JsonObject } from "#shared/json/parse.js";
 import type { Tensor } from "#shared/frame.js";
 import type { RequestParameters } from "./parameters.js";
 
 export interface ParsedInfer {
-  /** The request's own id; empty where it has none. */
+  /** The request's own id; empty if the client gives none. */
   readonly id: string;
   readonly parameters: RequestParameters;
   /**
-   * Parameters that a generator reads for itself, where lists and objects have a meaning, too.
+   * Parameters that a generator reads for itself, for which lists and objects have a meaning, too.
    * Empty for other models.
    */
   readonly textParameters: JsonObject;
   readonly inputs: readonly Tensor[];
-  /** Empty where all are wanted. */
+  /** Empty if the client wants all. */
   readonly outputs: readonly RequestedOutput[];
 }
 
 export interface RequestedOutput {
   readonly name: string;
-  /** Whether the client wants it as bytes rather than JSON. */
+  /** Whether the client wants this output as bytes rather than JSON. */
   readonly binary: boolean;
 }
 
@@ -34,8 +34,8 @@ export const maxInputs = 1024;
 export const maxTensorBytes = 2 ** 31;
 
 /**
- * Returns what Triton begins with when it refuses the inputs of a request. Clients' logs and tests
- * look for it.
+ * Returns the prefix that Triton gives to a refusal of a request's inputs. Clients' logs and tests
+ * look for this prefix.
  */
 export function requestPrefix(id: string): string {
   return `[request id: ${id === "" ? "<id_unknown>" : id}] `;

@@ -1,8 +1,8 @@
 /**
  * Reads a KServe request to a generator: a text, and parameters by the names of Triton's vLLM
  * backend. Clients of that backend write numbers and booleans as strings, too, and may put all
- * parameters into one JSON string, `sampling_parameters`. A parameter beside that string wins over
- * the same one in it.
+ * parameters into one JSON string, `sampling_parameters`. A parameter beside that string overrides
+ * the same parameter inside.
  */
 import type { ServedModel } from "#shared/contract/announcement.js";
 import type { JsonObject, JsonValue } from "#shared/json/parse.js";
@@ -28,13 +28,13 @@ import { textOfInput } from "./text-tensors.js";
 
 export interface TextGeneration {
   readonly request: GenerationRequest;
-  /** What each answer begins with: the prompt where the client wants it repeated, else nothing. */
+  /** Beginning of each answer: the prompt if the client wants the prompt repeated, else empty. */
   readonly prefix: string;
-  /** Whether the client wants a stream; undefined where it did not say. */
+  /** Whether the client wants a stream; undefined if the client did not say. */
   readonly stream: boolean | undefined;
 }
 
-/** What the transport knows beside the text and its parameters. */
+/** Terms that the transport knows beside the text and its parameters. */
 export interface TextTerms {
   readonly tenant: string;
   readonly model: ServedModel;
@@ -42,16 +42,16 @@ export interface TextTerms {
   /** Whether the client does not wait for the answer. */
   readonly background: boolean;
   readonly limits: DeadlineLimits;
-  /** How long the first token may take where the client does not say, in ms; absent: as usual. */
+  /** How long the first token may take if the client does not say, in ms; absent: as usual. */
   readonly usualMs?: number | undefined;
 }
 
-/** Parameters whose strings stay strings, even where they read like numbers or booleans. */
+/** Parameters whose strings stay strings, even if they look like numbers or booleans. */
 const keptAsGiven: ReadonlySet<string> = new Set(["stop", "sequence_id", "sampling_parameters"]);
 
 /**
- * The parameters that are known here: for sampling, those of Triton's protocol, and those of its
- * vLLM and TensorRT-LLM backends.
+ * The known parameters: for sampling, of Triton's protocol, and of Triton's vLLM and TensorRT-LLM
+ * backends.
  */
 const generationParameters: ParameterRules = {
   obeyed: new Set([
@@ -82,8 +82,8 @@ const generationParameters: ParameterRules = {
 };
 
 /**
- * @param input the model's only one, a valid BYTES tensor with one element
- * @throws InferenceError naming the parameter that is wrong or not supported
+ * @param input the model's only input, a valid BYTES tensor with one element
+ * @throws InferenceError naming the invalid or unsupported parameter
  */
 export function readTextGeneration(
   { tenant, model, idempotencyKey, background, limits, usualMs = usualDeadline(limits) }: TextTerms,
@@ -116,14 +116,14 @@ export function readTextGeneration(
 interface Times {
   /** Time until the first token. */
   readonly deadlineMs: number;
-  /** Time from that deadline until the end of the answer; undefined where it has no limit. */
+  /** Time from that deadline until the end of the answer; undefined means no limit. */
   readonly restMs: number | undefined;
 }
 
 /**
  * Reads two times in microseconds, of which 0 sets no limit of its own. `timeout` lasts until the
- * first token, as Triton's lasts until a request is run. `total_timeout`, which is Baton's own,
- * lasts until the whole answer is there.
+ * first token, as Triton's lasts until a request runs. `total_timeout`, which is Baton's own, lasts
+ * until the answer is complete.
  */
 function readTimes(parameters: JsonObject, limits: DeadlineLimits, usualMs: number): Times {
   const timeout = readValue(parameters, "timeout") ?? 0;
@@ -135,7 +135,7 @@ function readTimes(parameters: JsonObject, limits: DeadlineLimits, usualMs: numb
 }
 
 /**
- * Refuses to repeat the prompt in a stream, where each event is only what came after the one
+ * Refuses to repeat the prompt in a stream, because each event holds only the text after the event
  * before.
  * @throws InferenceError
  */

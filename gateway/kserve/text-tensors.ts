@@ -1,21 +1,21 @@
 /**
  * The tensors of a generator: one text comes in, and one for each choice goes out. A client may
- * give its text under any name, unless the model's own configuration says which one it has.
+ * choose any name for its text, unless the model's own configuration names the tensors.
  */
 import { isUtf8 } from "node:buffer";
 import type { ServedModel } from "#shared/contract/announcement.js";
 import { InferenceError } from "#shared/errors.js";
 import type { Tensor } from "#shared/frame.js";
 
-/** The name that a generator's input has by default, and that of its output. */
+/** Default names of a generator's input and output. */
 const usualNames = { input: "text_input", output: "text_output" } as const;
 
 /**
- * Describes a generator by the name that the request gives to its text: what comes as `text_input`
- * is answered as `text_output`, and what comes under any other name under that same one.
+ * Describes a generator by the name that the request gives to its text. The answer to `text_input`
+ * is `text_output`; the answer to any other name has that same name.
  *
- * @returns the model itself where it is no generator, where its configuration names its tensors,
- * and where the request has no single text
+ * @returns the model itself if it is no generator, if its configuration names its tensors, or if
+ * the request has no single text
  */
 export function underItsTextName(model: ServedModel, inputs: readonly Tensor[]): ServedModel {
   const [given, ...others] = inputs;
@@ -32,7 +32,7 @@ export function isOneText(shape: readonly number[]): boolean {
 
 /**
  * Reads the prompt from a generator's only input, a valid BYTES tensor with one element.
- * @throws InferenceError where its bytes are not UTF-8
+ * @throws InferenceError if the bytes are not UTF-8
  */
 export function textOfInput({ name, data }: Tensor, model: string): string {
   const text = data.subarray(4);
@@ -42,7 +42,7 @@ export function textOfInput({ name, data }: Tensor, model: string): string {
 
 /**
  * Makes a generator's only output.
- * @param shape that of the input; the output has one element for each choice in its last dimension
+ * @param shape shape of the input; the last dimension of the output has one element for each choice
  */
 export function outputTensor(name: string, texts: readonly string[], shape: readonly number[]): Tensor {
   const parts = texts.flatMap((text) => {

@@ -1,7 +1,6 @@
 /**
- * Compares a request with its model. The checks come in Triton's order, so that of several faults
- * the client hears of the same one, and in Triton's words. What passes here no worker has to check
- * again.
+ * Compares a request with its model. The checks come in Triton's order and words, so that of
+ * several faults the client gets the same as from Triton. Workers need not repeat these checks.
  */
 import { fullShape, hasRows, type ServedModel, type TensorSpec } from "#shared/contract/announcement.js";
 import type { CorrelationId, SequenceStep } from "#shared/contract/sequence.js";
@@ -17,12 +16,12 @@ import { requestPrefix, type ParsedInfer, type RequestedOutput } from "./request
 export interface ValidInfer {
   /** In the order of the model's inputs. */
   readonly inputs: readonly Tensor[];
-  /** Those that are wanted; never empty. */
+  /** The requested outputs; never empty. */
   readonly outputs: readonly RequestedOutput[];
   readonly sequence: SequenceStep | undefined;
 }
 
-/** What a request asks, before it is compared with a model. */
+/** A request before the comparison with a model. */
 export type Unchecked = Pick<ParsedInfer, "id" | "inputs" | "outputs" | "parameters">;
 
 /** @throws InferenceError */
@@ -42,8 +41,8 @@ function refused(message: string): InferenceError {
 }
 
 /**
- * Picks the outputs. An encoding that is impossible is refused now: once the model has run, the
- * step of a sequence would be taken and its result lost.
+ * Picks the outputs. Refuses an impossible encoding now: once the model has run, the sequence would
+ * have taken the step and lost its result.
  */
 function chooseOutputs(parsed: Unchecked, model: ServedModel): RequestedOutput[] {
   const requested =
@@ -60,7 +59,7 @@ function chooseOutputs(parsed: Unchecked, model: ServedModel): RequestedOutput[]
   });
 }
 
-/** Refuses to send a datatype as JSON that JSON has no form for. */
+/** Refuses to send a datatype as JSON that has no form in JSON. */
 export function notInJson(datatype: "FP16" | "BF16", output: string): InferenceError {
   return refused(
     `sending ${datatype} data via JSON is not supported. Please use the binary data format for output ${output}`,
@@ -83,11 +82,11 @@ function orderInputs(given: readonly Tensor[], model: ServedModel, prefix: strin
       throw refused(`unexpected inference input '${name}' for model '${model.name}'`);
     }
   }
-  // There are as many as the model has, all are known and none comes twice, so each is there.
+  // The request has as many inputs as the model, all known and none twice, so each input is there.
   return model.inputs.map((spec) => asGraph(given.find(({ name }) => name === spec.name) as Tensor, spec));
 }
 
-/** One element is as good as a scalar: Triton's clients know no shape [] and send [1]. */
+/** Treats one element as a scalar, because Triton's clients know no shape [] and send [1]. */
 function asGraph(tensor: Tensor, { dims }: TensorSpec): Tensor {
   const isElement = dims.length === 0 && tensor.shape.length === 1 && tensor.shape[0] === 1;
   return isElement ? { ...tensor, shape: [] } : tensor;
@@ -162,9 +161,9 @@ function checkBytes({ name, datatype, shape, data }: Tensor, model: ServedModel,
 }
 
 /**
- * Says what is wrong with a BYTES tensor, whose length prefixes come from the client; undefined
- * where nothing is. It walks once over the bytes that are there: nothing is allocated or repeated
- * by a count or a length that the client merely declares.
+ * Describes the fault of a BYTES tensor, whose length prefixes come from the client; undefined if
+ * there is none. Walks once over the bytes: no allocation and no loop depends on a count or a
+ * length that the client merely declares.
  */
 function bytesFault(data: Buffer, count: number, input: string, model: string): string | undefined {
   const where = `inference input '${input}' for model '${model}'`;
@@ -189,8 +188,8 @@ function bytesFault(data: Buffer, count: number, input: string, model: string): 
 }
 
 /**
- * Says which string of a well-formed BYTES tensor cannot reach an ONNX model unchanged; undefined
- * where all can.
+ * Describes the first string of a well-formed BYTES tensor that cannot reach an ONNX model
+ * unchanged; undefined if there is none.
  */
 function stringsFault(data: Buffer, input: string, model: string): string | undefined {
   const found = elementFault(data);
@@ -199,9 +198,9 @@ function stringsFault(data: Buffer, input: string, model: string): string | unde
 }
 
 /**
- * Reads the step of a sequence; a model without sequences ignores these parameters, but for the
- * number of a step. The type of the
- * id is checked before its presence, since a request without an id has the uint64 0.
+ * Reads the step of a sequence. A model without sequences ignores these parameters, except the
+ * number of a step. Checks the type of the id before its presence, because a request without an id
+ * has the uint64 0.
  */
 function sequenceStep(
   { sequenceId: id, sequenceStart: start, sequenceEnd: end, sequenceStep: number }: RequestParameters,
@@ -225,7 +224,7 @@ function sequenceStep(
   return { id, start, end, ...(mayBegin && { mayBegin }), ...(number !== undefined && { number }) };
 }
 
-/** The id is of the kind that the model's control input takes. */
+/** Checks that the id has the datatype of the model's control input. */
 function checkIdKind(model: ServedModel, id: CorrelationId, prefix: string): void {
   const control = model.sequence?.corrid;
   if (control !== undefined && (id.kind === "string") !== (control.datatype === "BYTES")) {
@@ -237,7 +236,7 @@ function checkIdKind(model: ServedModel, id: CorrelationId, prefix: string): voi
 
 /**
  * @param prefix of the refusal's text
- * @throws InferenceError where the id can name no sequence of the model
+ * @throws InferenceError if the id can name no sequence of the model
  */
 export function checkSequenceId(model: ServedModel, id: CorrelationId, prefix = ""): void {
   checkIdKind(model, id, prefix);

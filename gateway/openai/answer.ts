@@ -14,8 +14,8 @@ import { answerHead, publicIds, totalUsage, type AdmittedRequest, type OpenAiReq
 import { streamAnswer } from "./stream-answer.js";
 
 /**
- * @returns the reply; undefined where the answer was a stream, which has already been sent
- * @throws InferenceError before anything was answered
+ * @returns the reply; undefined if the answer was a stream, already sent
+ * @throws InferenceError before any part of the answer
  */
 export async function answer(
   request: OpenAiRequest,
@@ -32,13 +32,14 @@ export async function answer(
     await streamAnswer({ ...request, streams }, outgoing, disconnected);
     return undefined;
   } catch (error) {
-    // The failure of one prompt fails the whole answer, so nobody would read the others' tokens.
+    // The failure of one prompt fails the whole answer, so the tokens of the other prompts have no
+    // reader.
     if (streams.length > 1) cancelAll(streams, generations);
     throw error;
   }
 }
 
-/** @throws InferenceError the first refusal, after cancelling the generations that were admitted */
+/** @throws InferenceError the first refusal, after cancelling the admitted generations */
 async function admitAll(generations: readonly GenerationRequest[], inference: Inference): Promise<OpenStream[]> {
   const admissions = await Promise.allSettled(generations.map((generation) => inference.generate(generation)));
   const streams = admissions.flatMap((admission) => (admission.status === "fulfilled" ? [admission.value] : []));
@@ -48,7 +49,7 @@ async function admitAll(generations: readonly GenerationRequest[], inference: In
   throw refused.reason;
 }
 
-/** @throws InferenceError where one of the generations fails */
+/** @throws InferenceError if a generation fails */
 async function wholeAnswer(request: AdmittedRequest, disconnected: AbortSignal): Promise<Reply> {
   const { renderer, choices, generations, streams } = request;
   const answers = await Promise.all(

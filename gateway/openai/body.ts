@@ -1,4 +1,7 @@
-/** Reads what the bodies of `/v1/completions` and `/v1/chat/completions` have in common. */
+/**
+ * Reads the parameters that the bodies of `/v1/completions` and `/v1/chat/completions` have in
+ * common.
+ */
 import type { PromptSpec, SamplingSpec } from "#shared/contract/generation.js";
 import type { JsonObject } from "#shared/json/parse.js";
 import type { GenerationRequest } from "../admission/inference.js";
@@ -14,8 +17,8 @@ import { samplingParameterNames, unsupportedSamplingParameters } from "../genera
 import { isObject } from "#shared/json/members.js";
 
 /**
- * The parameters that both paths obey. They are OpenAI's own and those of vLLM, whose clients use
- * these paths too.
+ * The parameters that both paths obey: OpenAI's own and vLLM's, because vLLM's clients use these
+ * paths too.
  */
 export const commonParameterNames = [
   ...samplingParameterNames,
@@ -29,7 +32,7 @@ export const commonParameterNames = [
 
 /**
  * Parameters without an effect on an answer: they concern OpenAI's own accounts, caches and
- * statistics. `parallel_tool_calls` is among them because no tool is ever called.
+ * statistics. `parallel_tool_calls` is in the list because no answer calls a tool.
  */
 export const harmlessParameters: ReadonlySet<string> = new Set([
   "metadata",
@@ -42,7 +45,7 @@ export const harmlessParameters: ReadonlySet<string> = new Set([
   "user",
 ]);
 
-/** Parameters that are refused, each with the values (as JSON) that ask for nothing. */
+/** Parameters to refuse, each with the values (as JSON) that ask for nothing. */
 export const unsupportedParameters: readonly (readonly [name: string, neutral: readonly string[]])[] = [
   ...unsupportedSamplingParameters,
   ["audio", []],
@@ -76,7 +79,7 @@ const textFormat: ParameterRules = { obeyed: new Set(["type"]), harmless: new Se
 /** How the client wants to receive the answer. */
 export interface Delivery {
   readonly stream: boolean;
-  /** Whether a last chunk tells the token counts; only true for a stream. */
+  /** Whether a last chunk reports the token counts; only true for a stream. */
   readonly includeUsage: boolean;
 }
 
@@ -94,7 +97,7 @@ export function readDelivery(body: JsonObject): Delivery {
 }
 
 /**
- * Refuses every `response_format` but plain text: nothing here constrains what a model may write.
+ * Refuses every `response_format` but plain text, because Baton cannot constrain a model's text.
  * @throws ParameterError
  */
 export function refuseFormats(body: JsonObject): void {
@@ -110,7 +113,7 @@ export function refuseFormats(body: JsonObject): void {
 /** The part of a generation request that the body decides. */
 export type ParsedGeneration = Pick<GenerationRequest, "spec" | "sequence" | "idempotencyKey">;
 
-/** @throws ParameterError where the parameters do not fit a turn of a conversation */
+/** @throws ParameterError if the parameters do not fit a turn of a conversation */
 export function toGeneration(
   body: JsonObject,
   prompt: PromptSpec,

@@ -45,7 +45,7 @@ const chatParameters: ParameterRules = {
 const maxLogprobs = 20;
 
 /**
- * @param terms what is decided outside of the body
+ * @param terms the terms outside of the body
  * @throws InferenceError `unknown_model`, or a ParameterError that names the refused parameter
  */
 export function parseChatRequest(
@@ -90,8 +90,8 @@ function readLogprobs(body: JsonObject): number | null {
 }
 
 /**
- * Refuses tools that the model would be free to call: no answer ever contains a tool call, and a
- * client that offers tools would wait for one. With the choice `none`, tools ask for nothing.
+ * Refuses tools that the model may call: no answer ever contains a tool call, and a client that
+ * offers tools would wait for one. With the choice `none`, tools ask for nothing.
  */
 function refuseTools(body: JsonObject): void {
   const choice = readValue(body, "tool_choice") ?? "auto";
@@ -105,7 +105,7 @@ function refuseTools(body: JsonObject): void {
 
 type ChatMessages = Extract<PromptSpec, { kind: "chat" }>["messages"];
 
-/** Each message costs memory here and time in the template, however short it is. */
+/** Each message costs memory here and time in the template, even if short. */
 const maxMessages = 4096;
 
 /** `cache_control` and `annotations` only advise caches and user interfaces of other services. */
@@ -126,8 +126,8 @@ const roles: ReadonlyMap<string, string> = new Map([
 
 /**
  * Reads the messages as chat templates expect them: with a role that templates know, and with text
- * as content. The other members of a message travel as they are. The worker, which has the
- * template, refuses those that its template does not look at.
+ * as content. Other members of a message stay unchanged. The worker, which has the template,
+ * refuses the members that the template does not use.
  */
 function readMessages(body: JsonObject): ChatMessages {
   const messages = readValue(body, "messages");
@@ -181,8 +181,8 @@ function textOf(part: JsonValue, name: string): string {
 }
 
 /**
- * Makes the client's JSON fit for `JSON.stringify`: whole numbers beyond 2^53, which our parser
- * keeps as bigints, become the nearest double.
+ * Makes the client's JSON fit for `JSON.stringify`. Baton's parser keeps whole numbers beyond 2^53
+ * as bigints, which become the nearest double here.
  */
 function withoutBigints(value: JsonValue): JsonValue {
   if (typeof value === "bigint") return Number(value);
@@ -193,10 +193,10 @@ function withoutBigints(value: JsonValue): JsonValue {
 
 /**
  * Renders answers in the form of `/v1/chat/completions`.
- * @param choices how many choices the answer has
+ * @param choices number of choices of the answer
  */
 export function chatRenderer(choices: number): ChoiceRenderer {
-  /** Whether the first record has been rendered. */
+  /** Whether `renderChunks` has rendered the first record. */
   let begun = false;
 
   /** The first chunk of each choice names the role and has no text, as OpenAI's does. */
@@ -235,8 +235,8 @@ function chunkOf({ index, text, logprobs, finish_reason }: ChoiceDelta): object[
   return [
     {
       index,
-      // A last chunk without text has an empty delta. One that only carries log probabilities keeps
-      // its empty content, because clients read content from every delta but the last.
+      // A last chunk without text has an empty delta. A chunk with only log probabilities keeps its
+      // empty content, because clients read content from every delta but the last.
       delta: text === "" && finish_reason !== undefined ? {} : { content: text },
       logprobs: logprobs === undefined ? null : chatLogprobs(logprobs),
       finish_reason: finish_reason ?? null,
@@ -251,7 +251,7 @@ function chatLogprobs(tokens: NonNullable<ChoiceDelta["logprobs"]>): object {
   };
 }
 
-/** The members that OpenAI tells of a token: all but its id. */
+/** The members of a token in OpenAI's form: all but its id. */
 function renderToken({ token, logprob, bytes }: TokenChance): object {
   return { token, logprob, bytes };
 }

@@ -1,6 +1,7 @@
 /**
- * `POST /v1/completions`: parses the body and renders the answer. A body may hold several prompts;
- * each becomes a generation of its own, and the answer counts their choices through.
+ * `POST /v1/completions`: parses the body and renders the answer. A body may hold several prompts.
+ * Each prompt becomes a generation, and the answer numbers the choices of all prompts in one
+ * series.
  */
 import type { ChoiceDelta, PromptSpec, TokenChance } from "#shared/contract/generation.js";
 import type { JsonObject, JsonValue } from "#shared/json/parse.js";
@@ -42,11 +43,11 @@ const maxPrompts = 32;
 /** Most alternatives beside each token, as on the path for chats. */
 const maxLogprobs = 20;
 
-/** OpenAI's default, for this path alone: a chat goes on until it ends by itself. */
+/** OpenAI's default, for this path alone. A chat runs until the model ends it. */
 const defaultMaxTokens = 16;
 
 /**
- * @param terms what is decided outside of the body
+ * @param terms the terms outside of the body
  * @throws InferenceError `unknown_model`, or a ParameterError that names the refused parameter
  */
 export function parseCompletionRequest(
@@ -80,8 +81,8 @@ export function parseCompletionRequest(
 }
 
 /**
- * Derives a key for each prompt from the client's, so that a retry finds each prompt's generation
- * again. It cannot be another client's key: those hold no control characters.
+ * Derives a key for each prompt from the client's key, so that a retry finds each prompt's
+ * generation again. No client can send a derived key, because a header holds no control characters.
  */
 function keyOfPrompt(idempotencyKey: string | undefined, index: number): string | undefined {
   return idempotencyKey === undefined ? undefined : `${idempotencyKey}\n${index}`;
@@ -107,9 +108,9 @@ function onePrompt(value: JsonValue, generator: GeneratorInfo): PromptSpec {
 }
 
 /**
- * The gateway has no tokenizer, so it can echo a prompt that was given as text, but neither one
- * that was given as tokens nor the log probabilities of a prompt.
- * @returns what the answers to each prompt begin with; empty where nothing is echoed
+ * Reads `echo`. The gateway has no tokenizer, so it can echo a prompt only if given as text, and
+ * has no log probabilities of a prompt.
+ * @returns the beginning of the answers to each prompt; empty if the client wants no echo
  */
 function readEchoes(body: JsonObject, prompts: readonly PromptSpec[], logprobs: number | null): string[] {
   if (readBoolean(body, "echo") !== true) return [];
@@ -122,13 +123,13 @@ function readEchoes(body: JsonObject, prompts: readonly PromptSpec[], logprobs: 
 
 /**
  * Renders answers in the form of `/v1/completions`.
- * @param choices how many choices each prompt has
- * @param echoes what the choices of each prompt begin with; empty where nothing is echoed
+ * @param choices number of choices of each prompt
+ * @param echoes the beginning of the choices of each prompt; empty without echo
  */
 export function completionRenderer(choices: number, echoes: readonly string[]): ChoiceRenderer {
   /**
-   * How many characters of each choice have been sent with log probabilities, which is the
-   * `text_offset` of its next token; undefined before the choice's first chunk.
+   * Characters of each choice sent so far with log probabilities, which is the `text_offset` of the
+   * next token. Undefined before the choice's first chunk.
    */
   const sentCharacters: (number | undefined)[] = [];
 
@@ -165,9 +166,9 @@ export function completionRenderer(choices: number, echoes: readonly string[]): 
 type TokenLogprobs = NonNullable<ChoiceDelta["logprobs"]>;
 
 /**
- * Renders log probabilities as this path does: one list for each member, instead of one object for
- * each token.
- * @param from the character of its choice's text at which the first token begins
+ * Renders log probabilities in the form of this path: one list for each member, instead of one
+ * object for each token.
+ * @param from position in its choice's text at which the first token begins
  */
 function completionLogprobs(tokens: TokenLogprobs, from: number): object {
   const offsets: number[] = [];
@@ -189,16 +190,16 @@ function textLength(tokens: TokenLogprobs): number {
 }
 
 /**
- * How many characters begin in this token. OpenAI counts characters, but a token may hold only a
- * part of one; counting first bytes of UTF-8 neither misses a character nor counts it twice.
+ * Returns how many characters begin in this token. OpenAI counts characters, but a token may hold
+ * only a part of a character. Counting first bytes of UTF-8 counts each character exactly once.
  */
 function startedCharacters({ bytes }: TokenChance): number {
   return bytes.filter((byte) => (byte & 0xc0) !== 0x80).length;
 }
 
 /**
- * The alternatives by their text, with the sampled token itself, which need not be among the
- * likeliest. Of several tokens with the same text the likeliest is reported.
+ * Returns the alternatives by their text, with the sampled token itself, which need not be among
+ * the likeliest. Of several tokens with the same text only the likeliest appears.
  */
 function logprobByText(sampled: TokenLogprobs[number]): Record<string, number> {
   const logprobs = new Map<string, number>();

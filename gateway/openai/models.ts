@@ -58,7 +58,9 @@ function modelNotFound(message: string): ParameterError {
   return new ParameterError("model", message, "unknown_model");
 }
 
-/** `created` is 0: it is not known when a model was made, and every gateway must say the same. */
+/**
+ * `created` is 0, because Baton does not know when a model was made, and all gateways must agree.
+ */
 function modelObject({ name, generator }: ServedModel): object {
   return {
     id: name,

@@ -1,6 +1,6 @@
 /**
- * A request on one of OpenAI's paths after its body was parsed, and what both paths put into their
- * answers. The endpoints (`chat.ts`, `completions.ts`) make it; `answer.ts` and `stream-answer.ts`
+ * A parsed request on one of OpenAI's paths, and the parts of an answer that both paths share. The
+ * endpoints (`chat.ts`, `completions.ts`) make the request; `answer.ts` and `stream-answer.ts`
  * carry it out.
  */
 import type { ServedModel } from "#shared/contract/announcement.js";
@@ -14,13 +14,13 @@ export interface OpenAiRequest {
   readonly model: ServedModel;
   /** One generation for each prompt; never empty. */
   readonly generations: readonly GenerationRequest[];
-  /** How many choices each prompt has. */
+  /** Number of choices of each prompt. */
   readonly choices: number;
   readonly delivery: Delivery;
   readonly renderer: ChoiceRenderer;
 }
 
-/** What is decided outside of the body: by the headers, the settings and the tenant. */
+/** The terms outside of the body: from the headers, the settings and the tenant. */
 export type RequestTerms = Pick<GenerationRequest, "tenant" | "deadlineMs" | "background">;
 
 export interface AdmittedRequest extends OpenAiRequest {
@@ -29,22 +29,22 @@ export interface AdmittedRequest extends OpenAiRequest {
 }
 
 /**
- * The members with which a whole answer, or each chunk of a stream, begins.
- * @param object the value of its member `object`
+ * Returns the first members of a whole answer, or of each chunk of a stream.
+ * @param object the value of the member `object`
  */
 export function answerHead({ model, streams, renderer }: AdmittedRequest, object: string): object {
   return headOf({ id: streams[0]?.id ?? "", model, renderer }, object, Date.now());
 }
 
-/** What the head of an answer is made of. */
+/** The values in the head of an answer. */
 export interface Head {
-  /** The public id of its first generation. */
+  /** The public id of the answer's first generation. */
   readonly id: string;
   readonly model: Pick<ServedModel, "name" | "digest">;
   readonly renderer: ChoiceRenderer;
 }
 
-/** @param at when it was made, in ms since 1970 */
+/** @param at time of the answer, in ms since 1970 */
 export function headOf({ id, model, renderer }: Head, object: string, at: number): object {
   return {
     id: `${renderer.idPrefix}${id}`,
@@ -55,7 +55,7 @@ export function headOf({ id, model, renderer }: Head, object: string, at: number
   };
 }
 
-/** The request ids as the header `baton-request-id` tells them: one for each prompt. */
+/** The request ids for the header `baton-request-id`: one for each prompt. */
 export function publicIds({ streams }: AdmittedRequest): string {
   return streams.map(({ id }) => id).join(", ");
 }
@@ -69,11 +69,11 @@ export function totalUsage(parts: readonly Usage[]): object {
 
 /**
  * Renders the choices of one answer in the form of one of OpenAI's paths. All else about answering
- * is the same for both paths. A renderer keeps count of what it has rendered, so each answer needs
- * its own.
+ * is the same for both paths. A renderer remembers its earlier chunks, so each answer needs its
+ * own.
  */
 export interface ChoiceRenderer {
-  /** What OpenAI's ids of such answers begin with. */
+  /** Prefix of OpenAI's ids of such answers. */
   readonly idPrefix: string;
   /** The member `object` of a whole answer. */
   readonly wholeObject: string;
@@ -81,22 +81,22 @@ export interface ChoiceRenderer {
   readonly chunkObject: string;
   /**
    * Renders a choice of a whole answer.
-   * @param index the choice's index, counted through over all prompts
+   * @param index the choice's index in the series over all prompts
    * @param prompt the index of its prompt
    */
   renderChoice(choice: WholeChoice, index: number, prompt: number): object;
   /**
-   * Renders what one record of a prompt's generation adds to a stream.
+   * Renders the text that one record of a prompt's generation adds to a stream.
    * @param prompt the index of the prompt
-   * @returns the choices of the chunks to send, one for each; none where nothing can be told yet
+   * @returns the choices of the chunks to send, one for each; empty if there is nothing to send yet
    */
   renderChunks(record: TokenRecord, prompt: number): object[];
   /**
-   * Renders a record that only adds a text to choice 0, without parsing it. Nearly every record is
-   * such a one. The result is the very JSON that `renderChunks` would give.
+   * Renders a record that only adds a text to choice 0, without parsing. Nearly all records are of
+   * this kind. The result is exactly the JSON of `renderChunks`.
    * @param text the added text, as JSON
-   * @returns the choice as JSON; "" where nothing can be told yet; undefined where the record has
-   *   to be parsed and given to `renderChunks`, as the first one of a stream has
+   * @returns the choice as JSON; "" if there is nothing to send yet; undefined if the caller has to
+   * parse the record for `renderChunks`, for example the first record of a stream
    */
   renderTextChunk(text: string, prompt: number): string | undefined;
 }

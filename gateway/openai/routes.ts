@@ -1,5 +1,5 @@
 /**
- * OpenAI's paths, so that its clients work without changes. Everything under `/v1/` is answered in
+ * Adds OpenAI's paths, so that OpenAI's clients work without changes. Every answer under `/v1/` has
  * OpenAI's form, refusals too.
  */
 import { InferenceError } from "#shared/errors.js";

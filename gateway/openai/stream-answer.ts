@@ -1,6 +1,6 @@
 /**
  * Sends an answer as a stream of chunks (server-sent events). The last event of each record has the
- * record's index as its id, so a client that lost the connection can read on after it at
+ * record's index as its id. So a client that lost the connection can resume from there at
  * `/v2/requests/<id>/events`.
  */
 import type { ServerResponse } from "node:http";
@@ -15,7 +15,7 @@ import { answerHead, publicIds, totalUsage, type AdmittedRequest } from "./reque
 
 /**
  * The HTTP head waits for the first record, which may be a failure with a status of its own.
- * @throws InferenceError before anything was answered
+ * @throws InferenceError before any part of the answer
  */
 export async function streamAnswer(
   request: AdmittedRequest,
@@ -29,8 +29,8 @@ export async function streamAnswer(
   if (first.done === true) return;
   const [opening] = first.value.records;
   if (opening !== undefined) readRecord(opening);
-  // This stream is not `resumable`, which would let a gateway end it so that its client goes on
-  // elsewhere: OpenAI's clients would take that for the end of the answer.
+  // This stream is not `resumable`. A stopping gateway ends resumable streams, which OpenAI's
+  // clients would take for the end of the answer.
   const sse = openSse(outgoing, { requestId: publicIds(request) });
   try {
     await sendPages(request, sse, first.value, pages);
@@ -62,7 +62,7 @@ async function sendPages(
 
 /**
  * @returns a function that renders one record of a prompt as the events of its chunks. All but
- *   choices and usage is the same in every event and is rendered once.
+ * choices and usage is the same in every event, and rendered only once.
  */
 function recordRenderer(request: AdmittedRequest): (record: StreamRecord, prompt: number) => string {
   const { renderer, streams, delivery } = request;
@@ -70,7 +70,7 @@ function recordRenderer(request: AdmittedRequest): (record: StreamRecord, prompt
   const tail = delivery.includeUsage ? '],"usage":null}\n\n' : "]}\n\n";
   const usages: Usage[] = [];
   let unfinished = streams.length;
-  // With several prompts, a record's index does not say where the client has to go on.
+  // With several prompts, a record's index does not give the position to resume from.
   const idOf = ({ index }: StreamRecord) => (streams.length === 1 ? `id: ${index}\n` : "");
   return (record, prompt) => {
     if (record.plainText !== undefined) {
@@ -90,17 +90,16 @@ function recordRenderer(request: AdmittedRequest): (record: StreamRecord, prompt
 
 type Pages = AsyncGenerator<AnswerPage, void>;
 
-/** The pages of several prompts' generations in one sequence, as they come. */
+/** Yields the pages of several prompts' generations in one series, as the pages arrive. */
 function mergePages(sources: readonly Pages[]): Pages {
   const [only, ...others] = sources;
-  // Nearly every answer has one prompt, and racing promises would cost as much as all else that is
-  // done for a record.
+  // Nearly every answer has one prompt. Racing promises would double the cost of each record.
   return only !== undefined && others.length === 0 ? only : inOrderOfArrival(sources);
 }
 
 /**
- * Asks a source for its next page only when the one before was taken, so a slow reader holds at
- * most one page of each.
+ * Asks a source for its next page only after yielding the page before, so that a slow reader holds
+ * at most one page of each.
  */
 async function* inOrderOfArrival(sources: readonly Pages[]): Pages {
   const pending = new Map(sources.map((source) => [source, nextPage(source)]));
@@ -114,8 +113,8 @@ async function* inOrderOfArrival(sources: readonly Pages[]): Pages {
       }
     }
   } finally {
-    // Not awaited: a source that waits for its next record ends when that record comes, or when its
-    // own signal aborts.
+    // Does not wait: a source that waits for its next record ends when that record comes, or when
+    // its own signal aborts.
     for (const source of sources) source.return().catch(() => undefined);
   }
 }

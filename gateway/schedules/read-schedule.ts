@@ -1,4 +1,7 @@
-/** Reads what a client asks of a schedule. What is not obeyed is refused by name. */
+/**
+ * Reads the schedule that a client asks for. Refuses each member that Baton does not obey, by its
+ * name.
+ */
 import { InferenceError } from "#shared/errors.js";
 import { asSize, asString, invalidJson, isObject, parseRequestJson } from "#shared/json/members.js";
 import { JsonError } from "#shared/json/error.js";
@@ -13,7 +16,7 @@ import { zoneOf } from "./zone.js";
 
 export interface ReadSchedule {
   readonly asked: AskedSchedule;
-  /** What each of its times submits, as its client has sent it; a copy. */
+  /** A copy of the job, as the client has sent it. */
   readonly job: Buffer;
 }
 
@@ -21,7 +24,7 @@ const names = ["cron", "timezone", "every", "start_at", "end_at", "limit", "job"
 const LEAST_EVERY_MS = 1_000;
 const DAY_MS = 86_400_000;
 const MOST_EVERY_MS = 366 * DAY_MS;
-/** Who names a time further away than this has mistyped it. */
+/** Refuses a time further away than this as a typing error. */
 const FURTHEST_MS = 20 * MOST_EVERY_MS;
 const MOST_RUNS = 1_000_000_000;
 
@@ -63,7 +66,7 @@ function split(bytes: Buffer): Map<string, Buffer> {
   }
 }
 
-/** As the view has them, null means that there is none. */
+/** A null member counts as absent, because the view shows absent members as null. */
 function withoutNulls(given: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null));
 }
@@ -111,8 +114,8 @@ function checkTimes(asked: AskedSchedule, now: number): void {
 }
 
 /**
- * Options of a job that mean nothing here, or nothing good. All others are checked as those of a
- * job that is submitted now.
+ * Refuses options of a job that have no meaning, or a harmful meaning, in a schedule. The caller
+ * checks all other options as for a job that a client submits now.
  */
 function checkJob(job: Buffer): void {
   const { options } = readEnvelope(job);

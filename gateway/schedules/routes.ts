@@ -1,4 +1,4 @@
-/** `/v2/models/<m>/schedules` and `/v2/schedules`: jobs that are submitted again and again. */
+/** `/v2/models/<m>/schedules` and `/v2/schedules`: jobs that Baton submits again and again. */
 import { createHash, createHmac, randomBytes } from "node:crypto";
 import type { Context } from "hono";
 import { fixedError, InferenceError } from "#shared/errors.js";
@@ -19,7 +19,7 @@ import type { Schedules, StoredSchedule } from "./schedules.js";
 
 export interface ScheduleRoutesOptions {
   readonly schedules: Schedules;
-  /** The deployment's: nobody can guess the id of a schedule. */
+  /** The deployment's secret, so that a client cannot guess the id of a schedule. */
   readonly secret: () => Buffer;
 }
 
@@ -66,14 +66,14 @@ export function addScheduleRoutes(
         const { asked, job } = await bodies.use(incoming, accepted, async (body) => {
           const read = readSchedule(body, { model, version }, now);
           const { webhook } = await jobs.submissions.read(target, read.job);
-          // Nobody would be shown the secret that each of the jobs draws.
+          // Each job would draw a new secret, and no view would show the secret to a client.
           if (webhook !== undefined && "url" in webhook.shown) throw hasOwnUrl();
           return read;
         });
         const schedule = newSchedule(asked, { id: idFor(tenant, key), tenant }, now);
         const digest = createHash("sha256").update(JSON.stringify(asked)).update(job).digest("base64url");
         const isReplayed = await changeInRedis(() => schedules.make(schedule, job, digest));
-        // One that was made before may have gone on since.
+        // A schedule from an earlier call may have changed since.
         const stored = isReplayed ? await askRedis(() => schedules.find(schedule)) : { schedule, job };
         const headers = {
           location: `/v2/schedules/${schedule.id}`,

@@ -76,7 +76,7 @@ describe("a schedule", () => {
     expect(ran(one, T0 + 2 * SECOND)).toMatchObject({ state: "ended", next: null, runs: 2 });
     const brief = make({ endAt: T0 + 2_500 });
     expect(shown(brief).next_runs).toHaveLength(2);
-    // Its last time was missed, and comes nevertheless.
+    // The schedule has missed the last time, and runs that job now.
     expect(ran(brief, T0 + 3_600 * SECOND)).toMatchObject({ state: "ended", lastTick: T0 + 2 * SECOND });
     expect(make({ endAt: T0 + 500 }).state).toBe("ended");
   });

@@ -1,6 +1,6 @@
 /**
- * What a schedule is, as it lies in Redis and as its tenant reads it, and how it goes from one time
- * to the next (pure). All times are those of Redis.
+ * The record of a schedule in Redis, its view for the tenant, and its steps from one time to the
+ * next (pure). All times are by Redis's clock.
  */
 import { z } from "zod";
 import { newestTick, take, tickAfter, ticksAfter, type Rhythm } from "./ticks.js";
@@ -12,7 +12,7 @@ const facts = z.strictObject({
   id: z.string(),
   tenant: z.string(),
   model: z.string(),
-  /** That its client named; null: the latest at each time. */
+  /** The version that the client named; null for the latest version at each time. */
   version: z.string().nullable(),
   rhythm: z.union([
     z.strictObject({ cron: z.string(), timezone: z.string() }),
@@ -20,19 +20,19 @@ const facts = z.strictObject({
   ]),
   startAt: instant.nullable(),
   endAt: instant.nullable(),
-  /** Most jobs that it makes. */
+  /** Most jobs that the schedule makes. */
   limit: z.int().nullable(),
   createdAt: instant,
   state: z.enum(scheduleStates),
-  /** The first of its times that was neither carried out nor missed; null unless it is active. */
+  /** The first time that the schedule has neither run nor missed; null unless it is active. */
   next: instant.nullable(),
-  /** The time whose job somebody is submitting, or was when they died. */
+  /** The time whose job a process is submitting, or was submitting when it died. */
   firing: instant.nullable(),
-  /** How many jobs it has made, the newest one, and the time of that. */
+  /** The number of jobs made, the newest job, and the time of the newest job. */
   runs: z.int(),
   lastJob: z.string().nullable(),
   lastTick: instant.nullable(),
-  /** Why the last of its times made no job; null where it did. */
+  /** Why the last time made no job; null if it made a job. */
   error: z.strictObject({ at: instant, code: z.string(), message: z.string() }).nullable(),
 });
 
@@ -42,14 +42,14 @@ export function scheduleText(schedule: Schedule): string {
   return JSON.stringify(schedule);
 }
 
-/** Thrown for what this version cannot read. A newer one beside it may have made it. */
+/** Thrown for a text that this version cannot read. A newer version may have written the text. */
 export class UnreadableScheduleError extends Error {
   override readonly name = "UnreadableScheduleError";
 }
 
 /**
  * The inverse of `scheduleText`.
- * @throws UnreadableScheduleError for what is none
+ * @throws UnreadableScheduleError for any other text
  */
 export function parseSchedule(text: string): Schedule {
   try {
@@ -61,12 +61,12 @@ export function parseSchedule(text: string): Schedule {
   }
 }
 
-/** What a client asks for. */
+/** The schedule that a client asks for. */
 export type AskedSchedule = Pick<Schedule, "model" | "version" | "startAt" | "endAt" | "limit"> & {
   readonly rhythm: { readonly cron: string; readonly timezone: string } | { readonly every: number };
 };
 
-/** A new schedule; it has ended already where none of its times is left. */
+/** A new schedule, which has ended already if no time is left. */
 export function newSchedule(asked: AskedSchedule, name: Pick<Schedule, "id" | "tenant">, now: number): Schedule {
   const rhythm: Rhythm =
     "every" in asked.rhythm
@@ -76,7 +76,7 @@ export function newSchedule(asked: AskedSchedule, name: Pick<Schedule, "id" | "t
   return goingOn({ ...asked, ...name, rhythm, createdAt: now, state: "active", ...none }, now);
 }
 
-/** Goes on with its first time after `after`, or ends. */
+/** Continues with the first time after `after`, or ends. */
 function goingOn(schedule: Schedule, after: number): Schedule {
   const { rhythm, startAt, endAt, limit, runs } = schedule;
   const tick = limit === null || runs < limit ? tickAfter(rhythm, Math.max(after, (startAt ?? 0) - 1)) : undefined;
@@ -88,38 +88,38 @@ export function paused(schedule: Schedule): Schedule {
   return schedule.state === "active" ? { ...schedule, state: "paused", next: null } : schedule;
 }
 
-/** What was missed in the pause is not made up for. */
+/** Resumes a paused schedule, which does not make up for the times in the pause. */
 export function resumed(schedule: Schedule, now: number): Schedule {
   return schedule.state === "paused" ? goingOn({ ...schedule, state: "active" }, now) : schedule;
 }
 
 /**
- * The time that is to be carried out now: the newest that has come, since of several that were
- * missed only the newest counts. Undefined where none has come.
+ * The time whose job to submit now; undefined if no time has come. If several times have come, only
+ * the newest counts.
  */
 export function dueTick({ rhythm, next, endAt, state }: Schedule, now: number): number | undefined {
   if (state !== "active" || next === null || next > now) return undefined;
   return newestTick(rhythm, next, Math.min(now, endAt ?? Infinity)) ?? next;
 }
 
-/** Until when a time may be carried out that could not be so far: then the next one comes. */
+/** Until when a process tries again to submit the job of a time: until the next time. */
 export function triedUntil({ rhythm }: Schedule, tick: number): number {
   return tickAfter(rhythm, tick) ?? Infinity;
 }
 
-/** Somebody is about to submit the job of this time. */
+/** Notes that a process is about to submit the job of this time. */
 export function fired(schedule: Schedule, tick: number): Schedule {
   return { ...schedule, firing: tick };
 }
 
-/** The job of this time is there. */
+/** Notes that the job of this time exists. */
 export function withRun(schedule: Schedule, tick: number, job: string): Schedule {
-  if (schedule.firing !== tick) return schedule; // another process has said so
+  if (schedule.firing !== tick) return schedule; // another process has noted that
   const runs = schedule.runs + 1;
   return passed({ ...schedule, runs, lastJob: job, lastTick: tick, error: null }, tick);
 }
 
-/** No job of this time will be there. */
+/** Notes that this time makes no job. */
 export function withMiss(schedule: Schedule, tick: number, error: Schedule["error"]): Schedule {
   return schedule.firing === tick ? passed({ ...schedule, error: error ?? schedule.error }, tick) : schedule;
 }
@@ -127,16 +127,16 @@ export function withMiss(schedule: Schedule, tick: number, error: Schedule["erro
 function passed(schedule: Schedule, tick: number): Schedule {
   const { state, next } = schedule;
   const rest = { ...schedule, firing: null };
-  // It may have been paused meanwhile, and may go on since.
+  // A client may have paused the schedule meanwhile, and may also have resumed it.
   return state === "active" ? goingOn(rest, Math.max(tick, (next ?? 0) - 1)) : rest;
 }
 
-/** Times of a schedule that are shown. */
+/** Coming times that the view shows. */
 const SHOWN = 5;
 
 /**
- * As its tenant reads it.
- * @param job as its client has sent it
+ * Renders a schedule for its tenant.
+ * @param job as the client has sent it
  * @returns JSON
  */
 export function renderSchedule(schedule: Schedule, job: Buffer): string {

@@ -1,4 +1,4 @@
-/** A tenant's schedules: made, read, listed, changed and removed, at any gateway. */
+/** Makes, reads, lists, changes and removes the schedules of a tenant, at any gateway. */
 import { fixedError, InferenceError } from "#shared/errors.js";
 import { announceSchedule } from "#shared/queue/pieces/events.js";
 import { scheduleKeys } from "#shared/queue/keys.js";
@@ -19,14 +19,14 @@ import { parseSchedule, scheduleText, type Schedule } from "./schedule.js";
 /** Most schedules of a tenant. */
 const MOST = 1_000;
 const MIB = 1_048_576;
-/** What the jobs of schedules take: most of a tenant, and most of all. */
+/** Most schedules of a tenant, and most bytes of their jobs: of a tenant, and of all tenants. */
 const LIMITS = { most: MOST, mostBytes: 16 * MIB, mostBytesOfAll: 256 * MIB };
-/** A change that others overtake is made again so often. */
+/** Most attempts at a change that other changes overtake. */
 const MOST_TRIES = 10;
 
 export interface StoredSchedule {
   readonly schedule: Schedule;
-  /** What it submits each time, as its client has sent it. */
+  /** The job to submit at each time, as the client has sent it. */
   readonly job: Buffer;
 }
 
@@ -37,21 +37,21 @@ export class Schedules {
     this.#redis = redis;
   }
 
-  /** The time by which schedules go, in ms since 1970: Redis's. */
+  /** The time by Redis's clock, in ms since 1970, which schedules use. */
   async now(): Promise<number> {
     return Math.floor(await timeAt(this.#redis, scheduleKeys.due));
   }
 
-  /** @returns undefined where the tenant has no such schedule */
+  /** @returns undefined if the tenant has no such schedule */
   async find(name: ScheduleName): Promise<StoredSchedule | undefined> {
     const stored = await readSchedule(this.#redis, name);
     return stored && { schedule: parseSchedule(stored.facts), job: stored.job };
   }
 
   /**
-   * The newest first.
+   * Lists the schedules, the newest first.
    * @param after the id behind which the page begins
-   * @returns undefined where there is no such id
+   * @returns undefined if there is no such id
    */
   async list(
     tenant: string,
@@ -65,15 +65,15 @@ export class Schedules {
     return { page: found.filter((one) => one !== undefined), hasMore: ids.length > most };
   }
 
-  /** Those that are due up to a time, the most overdue first. */
+  /** The schedules that are due up to a time, the most overdue first. */
   due(until: number, most: number): Promise<DueSchedule[]> {
     return dueSchedules(this.#redis, until, most);
   }
 
   /**
-   * Records a new schedule, and tells a jobs process of it.
-   * @param asked a digest of all that its client asked for
-   * @returns whether it was there before
+   * Records a new schedule, and announces it to a jobs process.
+   * @param asked a digest of all members that the client sent
+   * @returns whether an earlier call has made the schedule
    * @throws InferenceError `schedule_limit`, `idempotency_mismatch` or `unavailable`
    */
   async make(schedule: Schedule, job: Buffer, asked: string): Promise<boolean> {
@@ -103,9 +103,9 @@ export class Schedules {
   }
 
   /**
-   * @param change makes the schedule as it is to be; undefined where it is to be removed. It may be
-   * called several times
-   * @returns as it is now; undefined where the tenant has no such schedule, or none any more
+   * @param change makes the new schedule, and may run several times; undefined removes the schedule
+   * @returns the schedule after the change; undefined if the tenant has no such schedule, or no
+   * longer
    */
   async change(
     name: ScheduleName,
@@ -126,7 +126,9 @@ export class Schedules {
     throw fixedError("outcome_unknown", "change");
   }
 
-  /** Where nobody can be told, the jobs processes find it themselves, some seconds later. */
+  /**
+   * Announces a schedule. If that fails, the jobs processes find the schedule some seconds later.
+   */
   async #announce({ tenant, id }: Schedule): Promise<void> {
     await announceSchedule(this.#redis, tenant, id).catch(() => undefined);
   }

@@ -36,7 +36,7 @@ describe("where clocks are set forward", () => {
       "2018-11-04T03:00Z",
       "2018-11-05T02:00Z",
     ]);
-    // There clocks go from Saturday 22:59 to Sunday 00:00.
+    // In Nuuk, clocks change from Saturday 22:59 to Sunday 00:00.
     const nuuk = { cron: "30 23 * * 6", timezone: "America/Nuuk" };
     expect(ticks(nuuk, "2025-03-29T12:00Z", "2025-04-06T12:00Z")).toEqual(["2025-03-30T01:00Z", "2025-04-06T00:30Z"]);
   });

@@ -1,25 +1,27 @@
 /**
- * When a schedule is due (pure). The fields of a cron expression are read by cron-parser. Its walk
- * over time is not used: it fires twice for `15,45 2 * * *` where that hour is skipped, and gives
- * up for ever at a midnight that is skipped.
+ * The times at which a schedule is due (pure), called ticks. cron-parser reads the fields of a cron
+ * expression. This module does not use cron-parser's walk over time: for `15,45 2 * * *`, the walk
+ * fires twice on a day that skips that hour, and it gives up for ever at a midnight that clocks
+ * skip.
  *
- * A time of day that is skipped, since clocks are set forward, comes at the moment when they are:
- * all skipped times of a day together once. One that comes twice counts the first time. Only where
- * all hours are meant (`*`), ticks keep coming at the same pace, whatever clocks show.
+ * If clocks go forward and skip a time of day, its tick comes at the moment of the change: one tick
+ * for all skipped times of a day. If clocks show a time twice, only the first counts. Only if the
+ * expression means all hours (`*`), ticks keep their pace, and local time does not matter.
  */
 import { CronExpressionParser } from "cron-parser";
 import { DAY_MS, zoneOf, type LocalDate, type LocalDay, type Zone } from "./zone.js";
 
 export type Rhythm =
   | { readonly cron: string; readonly timezone: string }
-  /** In ms, counted from `anchor`. */
+  /** In ms, from `anchor` on. */
   | { readonly every: number; readonly anchor: number };
 
 /** 29 February comes after eight years at the latest. */
 const MOST_DAYS = 9 * 366;
 
 /**
- * The ticks after a time, in order. It ends where none comes for nine years, as of 30 February.
+ * The ticks after a time, in order. Ends if no tick comes for nine years, for example on 30
+ * February.
  * @param after ms since 1970, exclusive
  */
 export function* ticksAfter(rhythm: Rhythm, after: number): Generator<number, void> {
@@ -30,7 +32,7 @@ export function* ticksAfter(rhythm: Rhythm, after: number): Generator<number, vo
   const cron = parsed(rhythm.cron);
   const zone = knownZone(rhythm.timezone);
   let last = after;
-  // A skipped time of one date may come on the next one.
+  // A skipped time of one date may come on the next date.
   let date = zone.dateOf(after) - DAY_MS;
   for (let from = date; date - from < MOST_DAYS * DAY_MS; date = following(cron, date)) {
     if (!isDay(cron, date)) continue;
@@ -43,13 +45,13 @@ export function* ticksAfter(rhythm: Rhythm, after: number): Generator<number, vo
   }
 }
 
-/** The first tick after a time; undefined where none comes. */
+/** The first tick after a time; undefined if none comes. */
 export function tickAfter(rhythm: Rhythm, after: number): number | undefined {
   const [tick] = take(ticksAfter(rhythm, after), 1);
   return tick;
 }
 
-/** The newest tick from `from` to `to`, both inclusive; undefined where there is none. */
+/** The newest tick from `from` to `to`, both inclusive; undefined if there is none. */
 export function newestTick(rhythm: Rhythm, from: number, to: number): number | undefined {
   if ("every" in rhythm) {
     const { every, anchor } = rhythm;
@@ -77,14 +79,14 @@ export function take(ticks: Iterable<number>, most: number): number[] {
 
 /** The days on which and the times at which a cron expression fires. */
 interface Cron {
-  /** Whether all hours are meant. */
+  /** Whether the expression means all hours. */
   readonly isHourly: boolean;
   /** Minutes of a day, in order. */
   readonly times: readonly number[];
   readonly months: ReadonlySet<number>;
   readonly days: ReadonlySet<number>;
   readonly weekdays: ReadonlySet<number>;
-  /** Where both kinds of days are restricted, either is enough, as everywhere. */
+  /** If an expression restricts both kinds of days, either day is enough, as in other programs. */
   readonly anyDay: boolean;
   readonly anyWeekday: boolean;
 }
@@ -92,11 +94,11 @@ interface Cron {
 const NAMES = "sun|mon|tue|wed|thu|fri|sat|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec";
 const FIELD = new RegExp(`^(?:[0-9*,/-]|${NAMES})+$`, "i");
 const LONGEST = 256;
-const NO_DATE = "there is no such date"; // such as 30 February
+const NO_DATE = "there is no such date"; // for example 30 February
 
 /**
- * What is wrong with an expression, as the end of a sentence; undefined for one that will fire.
- * Whatever is no plain cron is wrong, since programs do not agree on what it means.
+ * The fault of an expression, as the end of a sentence; undefined if the expression will fire.
+ * Anything but plain cron is a fault, because programs disagree about its meaning.
  */
 export function cronFault(text: string): string | undefined {
   if (text.length > LONGEST) return `it has more than ${LONGEST} characters`;
@@ -118,17 +120,19 @@ export function cronFault(text: string): string | undefined {
   return first === undefined ? NO_DATE : undefined;
 }
 
-/** Dates on which it fires, in the years around a leap year that is none of the rare exceptions. */
+/**
+ * Dates on which the expression fires. The range begins with a leap year, so it has a 29 February.
+ */
 function* ticksOfDates(cron: Cron): Generator<LocalDate, void> {
   const first = Date.UTC(2024, 0, 1);
   for (let days = 0; days < MOST_DAYS; days++) if (isDay(cron, first + days * DAY_MS)) yield first + days * DAY_MS;
 }
 
-/** Expressions that were read; above this many the oldest is forgotten. */
+/** Most parsed expressions to remember. Above this many, forgets the oldest. */
 const MOST_PARSED = 1_000;
 const known = new Map<string, Cron>();
 
-/** @throws Error that says what is wrong with it */
+/** @throws Error that names the fault */
 function parsed(text: string): Cron {
   let cron = known.get(text);
   if (cron === undefined) {
@@ -168,7 +172,9 @@ function isDay({ months, days, weekdays, anyDay, anyWeekday }: Cron, date: Local
   return anyDay || anyWeekday ? isOfMonth && isOfWeek : isOfMonth || isOfWeek;
 }
 
-/** The next date that may be one of its days: the rest of another month is none. */
+/**
+ * The next date that may be a day of the expression. Skips the rest of a month that cannot match.
+ */
 function following({ months }: Cron, date: LocalDate): LocalDate {
   const day = new Date(date);
   const month = day.getUTCMonth();

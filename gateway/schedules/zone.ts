@@ -1,21 +1,24 @@
 /**
- * Local time in a time zone (pure): what a clock on the wall shows, and when it does. Where clocks
- * are set forward some local times never come, and where they are set back some come twice.
+ * Local time in a time zone (pure): the time that clocks show, and when they show it. On days on
+ * which clocks go forward some local times never come; when clocks go back some local times come
+ * twice.
  */
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 export const DAY_MS = 24 * HOUR;
 
-/** Formatters are slow to make; above this many the oldest is forgotten. */
+/**
+ * Most zones to remember, because formatters are slow to make. Above this many, forgets the oldest.
+ */
 const MOST_ZONES = 500;
 const zones = new Map<string, Zone>();
 
-/** @returns undefined for what names no zone of the IANA database */
+/** @returns undefined if the IANA database has no zone of this name */
 export function zoneOf(name: string): Zone | undefined {
   const known = zones.get(name);
   if (known !== undefined) return known;
-  // Newer versions of Node would take offsets such as +01:00, too, and older ones do not.
+  // Newer versions of Node would also accept offsets such as +01:00, and older versions do not.
   if (!/^[A-Za-z][\w+/-]{0,63}$/.test(name)) return undefined;
   let format;
   try {
@@ -30,7 +33,7 @@ export function zoneOf(name: string): Zone | undefined {
   return zone;
 }
 
-/** A local date, as ms since 1970 of its midnight in UTC. */
+/** A local date, as ms since 1970 of that date's midnight in UTC. */
 export type LocalDate = number;
 
 export class Zone {
@@ -44,10 +47,10 @@ export class Zone {
     return Math.floor((instant + this.#offsetAt(instant)) / DAY_MS) * DAY_MS;
   }
 
-  /** All that happens to clocks on that date. */
+  /** The offsets of that date, before and after a change of clocks. */
   day(date: LocalDate): LocalDay {
     const around = date - this.#offsetAt(date);
-    // Clocks are set by two hours at most, and hardly twice within two days.
+    // Clocks change by two hours at most, and hardly twice within two days.
     const from = around - 3 * HOUR;
     const to = around + DAY_MS + 3 * HOUR;
     const offsets = [this.#offsetAt(from), this.#offsetAt(to)] as const;
@@ -59,7 +62,7 @@ export class Zone {
     );
   }
 
-  /** The first ms after clocks were set. */
+  /** The first ms after clocks have changed. */
   #changeBetween(from: number, to: number): number {
     const before = this.#offsetAt(from);
     let [low, high] = [from, to];
@@ -100,7 +103,7 @@ export class LocalDay {
   }
 
   /**
-   * When clocks show a time of this date: once, twice or, where it is skipped, never.
+   * When clocks show a time of this date: once, twice, or never if clocks skip the time.
    * @param minute of the day
    */
   instantsOf(minute: number): readonly number[] {
@@ -112,7 +115,7 @@ export class LocalDay {
       .sort((a, b) => a - b);
   }
 
-  /** When clocks are set. Asked only where `instantsOf` has said that a time never comes. */
+  /** When clocks change. A caller reads this only if `instantsOf` has returned no time. */
   get change(): number {
     return this.#change();
   }

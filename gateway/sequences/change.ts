@@ -19,7 +19,7 @@ import { addressOf, type Change, type Named, type OfModel } from "./sequence-id.
  */
 const UNNAMED_TTL_MS = 60_000;
 
-/** Whether a sequence has the version in the path; a path without a version takes any. */
+/** Whether a sequence has the version in the path. If the path names no version, any will do. */
 export function isOfVersion({ version }: OfModel, { pin }: SequenceView): boolean {
   return version === undefined || version === pin.version;
 }

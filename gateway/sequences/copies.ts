@@ -36,7 +36,7 @@ export interface CopiesSettings {
   readonly limits: QueueLimits;
   /** Most bytes of a state that a client imports. */
   readonly maxStateBytes: number;
-  /** Undefined if all buckets have common counts. */
+  /** Undefined if all buckets share their counts. */
   readonly shares?: Shares;
   /** Reads states from disk; undefined if the deployment keeps none there. */
   readonly sleeping?: Pick<SleepingStates, "read">;
@@ -52,7 +52,8 @@ export class SequenceCopies {
   }
 
   /**
-   * Makes a second sequence that continues from the first sequence's state, now or after `step`.
+   * Makes a second sequence that continues from the state that the first sequence has now, or had
+   * after `step`.
    * @param id of the new sequence
    * @param step after which the new sequence continues; undefined for the last step that has ended
    * @returns the new sequence

@@ -85,7 +85,7 @@ export class Sequences {
 
   /**
    * Takes the sequence back to an earlier step.
-   * @param step counted from the START; the next step has the number after it
+   * @param step counted from the START; the sequence's next step is `step + 1`
    * @returns the sequence as it stands then
    * @throws InferenceError as `end`, and `sequence_busy`, `checkpoint_gone`, or `invalid_argument`
    * for a step that the sequence has not reached

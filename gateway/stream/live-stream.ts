@@ -5,8 +5,8 @@
  * Readers get a message that continues the stream as it comes; its record is unconfirmed. The
  * gateway compares unconfirmed records with the log before readers get the final record, and before
  * there are more of them than the ring holds. If the log has other records, the stream ends with an
- * error. Readers never get the record of any other message (doubled, out of order, not a worker's,
- * a final record). Such a message only says that there is something to read in the log.
+ * error. Any other message (doubled, early, not a worker's, a final record) only makes the gateway
+ * read the log. Records that come early during that read wait for their turn in a buffer.
  *
  * While the gateway cannot read Redis, readers get well-formed records that continue the stream
  * without limit, also the final record. So a forger succeeds if he may publish on the subject,

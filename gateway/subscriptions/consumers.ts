@@ -129,7 +129,7 @@ export class Consumers {
   async #startAt(address: RequestAddress, from: number, tail: Tail): Promise<Start> {
     const { redis, bus } = this.#settings;
     const feed = ownFeed(address);
-    // The first late reader has records published that no process could publish while NATS was
+    // For the first late reader, publishes the records that no process could publish while NATS was
     // away.
     if (tail.isOver && ((await lastCaptured(bus, feed))?.index ?? -1) < tail.next - 1) {
       await capture({ redis, bus }, address, await readLabels(redis, address));
@@ -150,9 +150,9 @@ export class Consumers {
   }
 
   /**
-   * Lets a durable consumer continue behind the messages that its reader has acknowledged.
-   * JetStream would send the reader's unacknowledged messages again after a while, behind later
-   * messages. So this method then makes the consumer anew.
+   * Lets a durable consumer continue behind the messages that its reader has acknowledged. If the
+   * reader has unacknowledged messages, this method makes the consumer anew. Otherwise JetStream
+   * would send these messages again only after a while, behind later messages.
    * @returns the place at which the consumer continues; undefined if there is no such consumer
    */
   async #resume(manager: JetStreamManager, name: string, terms: ConsumerTerms): Promise<number | undefined> {

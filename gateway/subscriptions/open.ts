@@ -40,7 +40,7 @@ export function captureTerms(kind: ListedProcess["kind"], config: SubscriptionCo
 /**
  * Whether workers publish the streams of labelled jobs for each label, too: only if the deployment
  * has subscriptions. The jobs process does not get the signing key. So there the answer depends on
- * whether NATS asks for credentials, as a NATS with accounts does.
+ * whether the process has credentials for NATS, because a NATS with accounts asks for these.
  */
 export function publishesLabels(
   kind: ListedProcess["kind"],

@@ -20,7 +20,7 @@ import { subjectsOfReader } from "./reader-account.js";
 export interface SubscriptionsSettings {
   readonly requests: Requests;
   readonly models: GeneratorLookup;
-  /** The servers' URLs for clients. */
+  /** The URLs of NATS for clients. */
   readonly servers: readonly string[];
   /** Undefined if the deployment has no key to sign credentials with. */
   readonly credentials: CredentialMaker | undefined;
@@ -31,13 +31,17 @@ export interface SubscriptionsSettings {
 export interface SubscriptionTerms {
   /** The index of the first record; undefined if the client names no index. */
   readonly from: number | undefined;
-  /** The client's name for its place, under which the client can come back. */
+  /**
+   * The client's name for a durable consumer, which keeps the client's place; undefined for none.
+   */
   readonly durable: string | undefined;
   /** How long the credentials are valid. */
   readonly ttlMs: number;
 }
 
-/** A subscription's share of a tenant's streams: a model's streams, a label's streams, or all. */
+/**
+ * The streams of a tenant that a subscription covers: the streams of a model, of a label, or all.
+ */
 export interface Scope {
   readonly model?: string;
   readonly label?: Label;

@@ -1,8 +1,8 @@
 /**
  * The JetStream stream over the subjects of all requests and labels. Every gateway makes the stream
- * if it is missing, and gives it the gateway's settings at the gateway's start. So if gateways have
- * different settings, as during a roll-out, the gateway that started last decides. Subjects are no
- * setting: a process that knows more subjects adds these.
+ * if it is missing, and once after its start sets the stream's limits of age and bytes. So if
+ * gateways have different settings, as during a roll-out, the gateway that started last decides.
+ * Subjects are no setting: a process that knows more subjects adds these.
  */
 import type { Logger } from "pino";
 import { TOKEN_STREAM } from "#shared/capture/captured.js";
@@ -44,7 +44,7 @@ const SOON_MS = 20;
 
 export class TokenStream {
   readonly #settings: TokenStreamSettings;
-  /** Whether the stream has once had this process's settings. */
+  /** Whether the stream has once had this process's limits. */
   #wasSet = false;
   /** The number of the connection to NATS at the last successful check. */
   #seenOver = 0;

@@ -1,34 +1,44 @@
 /**
- * Where a webhook may lead. What a tenant names is fetched from inside of our network, so it must
- * not reach what only that network can. Judged is the address that is connected to, since a name
- * may lead elsewhere at each look, and one address has many spellings.
+ * Checks to which addresses a webhook may lead. The jobs process fetches a tenant's URL from inside
+ * our network, so the URL must not reach the services that only this network can reach. The check
+ * is about the address of the connection, because a name may lead elsewhere at each look-up, and
+ * one address has many spellings.
  */
 import { Resolver } from "node:dns/promises";
 import ipaddr from "ipaddr.js";
 
-/** Ranges, as the operator lists them. */
+/** The operator's list of ranges. */
 export type AddressRanges = readonly (readonly [ipaddr.IPv4 | ipaddr.IPv6, number])[];
 
 export type Scheme = "http" | "https";
 
-/** Servers that would take an HTTP request for a command, or tell who is inside. */
+/**
+ * Ports of servers that would take an HTTP request for a command, or reveal data about our network.
+ */
 const REFUSED_PORTS: ReadonlySet<string> = new Set(["22", "4222", "6379"]);
 const LONGEST_URL = 2_048;
-/** All that is routed on the Internet lies here; what stands for an IPv4 address lies elsewhere. */
+/**
+ * All addresses of the Internet are in this range. IPv6 forms of IPv4 addresses are outside, except
+ * for 6to4 and Teredo, which `range()` does not call unicast.
+ */
 const GLOBAL_IPV6 = ipaddr.IPv6.parseCIDR("2000::/3");
 const LOOPBACK = ["127.0.0.1", "::1"] as const;
-/** A name that cannot be resolved in this time is judged when it is connected to. */
+/**
+ * Time limit of a look-up, in ms. A name without an answer in this time gets its check at the
+ * connection.
+ */
 const RESOLVE_MS = 1_000;
 
 /**
  * Reads ranges, comma-separated: `10.0.0.0/8,fd00::/8`, or single addresses.
- * @returns undefined for what cannot be read so
+ * @returns undefined for any other text
  */
 export function parseRanges(list: string): AddressRanges | undefined {
   const ranges: [ipaddr.IPv4 | ipaddr.IPv6, number][] = [];
   for (const part of list.split(",").map((one) => one.trim())) {
     if (part === "") continue;
-    // What is short of four parts would be read in a way that hardly anybody means.
+    // Refuses addresses with fewer than four parts, because their usual meaning surprises most
+    // readers.
     const isWhole = part.includes(":") || /^(\d+\.){3}\d+(\/|$)/.test(part);
     if (!isWhole) return undefined;
     if (ipaddr.isValidCIDR(part)) ranges.push(ipaddr.parseCIDR(part));
@@ -39,28 +49,31 @@ export function parseRanges(list: string): AddressRanges | undefined {
   return ranges;
 }
 
-/** Whether a request may go to this address. One without encryption may only where it is listed. */
+/**
+ * Whether a request may go to this address. A request without encryption may go only to listed
+ * ranges.
+ */
 export function mayConnect(address: string, scheme: Scheme, allowed: AddressRanges): boolean {
   if (!ipaddr.isValid(address)) return false;
-  // An IPv4 address within an IPv6 one is itself.
+  // Treats an IPv4 address within an IPv6 address as IPv4.
   const ip = ipaddr.process(address);
   const isListed = allowed.some(([range, bits]) => range.kind() === ip.kind() && ip.match(range, bits));
   if (isListed) return true;
   return scheme === "https" && ip.range() === "unicast" && (ip.kind() === "ipv4" || ip.match(GLOBAL_IPV6));
 }
 
-/** The address that a URL's host is; undefined where it is a name. */
+/** The address in a URL's host; undefined if the host is a name. */
 export function literalOf(hostname: string): string | undefined {
   const bare = hostname.replace(/^\[(.*)\]$/, "$1");
   return ipaddr.isValid(bare) ? bare : undefined;
 }
 
-/** The names that never leave a machine (RFC 6761). */
+/** Whether a name never leaves a machine (RFC 6761). */
 export function isLocalName(hostname: string): boolean {
   return /(^|\.)localhost\.?$/i.test(hostname);
 }
 
-/** What is wrong with a URL before anything is resolved. */
+/** The fault of a URL, before any look-up of its name; undefined if there is none. */
 export function urlFault(text: string, allowed: AddressRanges): string | undefined {
   if (text.length > LONGEST_URL) return `the URL is longer than ${LONGEST_URL} characters`;
   if (!URL.canParse(text)) return "this is no URL";
@@ -83,7 +96,10 @@ function notAllowed(scheme: Scheme): string {
     : "the URL leads to an address to which nothing is sent";
 }
 
-/** The same, with a look at where its name leads now. */
+/**
+ * The fault of a URL, also by the current addresses of its name; undefined if there is none, or if
+ * the name has no address now.
+ */
 export async function destinationFault(text: string, allowed: AddressRanges): Promise<string | undefined> {
   const fault = urlFault(text, allowed);
   if (fault !== undefined) return fault;
@@ -96,9 +112,9 @@ export async function destinationFault(text: string, allowed: AddressRanges): Pr
 }
 
 /**
- * Asks the name servers themselves: the system's own look-up would take one of the process's few
- * threads for as long as a slow one takes.
- * @returns none where the name is not known, or cannot be asked for now
+ * Asks the name servers directly, because a slow look-up by the system would occupy a thread of the
+ * process, which has few.
+ * @returns an empty list if the name is unknown, or if no name server answers
  */
 async function addressesOf(hostname: string): Promise<string[]> {
   const resolver = new Resolver({ timeout: RESOLVE_MS, tries: 1 });

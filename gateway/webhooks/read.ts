@@ -1,4 +1,4 @@
-/** Reads what clients say of a webhook: where it leads, what it wants, and its secret. */
+/** Reads the members of a client's webhook: its URL, its events and its secret. */
 import { InferenceError } from "#shared/errors.js";
 import { asArray, asString } from "#shared/json/members.js";
 import type { JsonValue } from "#shared/json/parse.js";
@@ -6,7 +6,7 @@ import { destinationFault, type AddressRanges } from "./addresses.js";
 import { isSecret } from "./secrets.js";
 
 /**
- * @returns the URL as it is read by everybody from now on
+ * @returns the URL in the form in which every process reads it
  * @throws InferenceError `url_not_allowed`
  */
 export async function readUrl(value: JsonValue, allowed: AddressRanges): Promise<string> {
@@ -16,7 +16,7 @@ export async function readUrl(value: JsonValue, allowed: AddressRanges): Promise
   return new URL(text).href;
 }
 
-/** @returns each once, in the order of `known` */
+/** @returns each event once, in the order of `known` */
 export function readEvents<Type extends string>(value: JsonValue, known: readonly Type[]): Type[] {
   const given = asArray(value, "events").map((one) => asString(one, "events"));
   const wrong = given.find((one) => !known.some((type) => type === one));
@@ -27,7 +27,7 @@ export function readEvents<Type extends string>(value: JsonValue, known: readonl
   return known.filter((type) => given.includes(type));
 }
 
-/** The text is not repeated: it may be a secret. */
+/** Reads a secret. The error does not repeat the text, because the text may be a secret. */
 export function readSecret(value: JsonValue): string {
   if (typeof value === "string" && isSecret(value)) return value;
   throw new InferenceError("invalid_argument", "secret must be whsec_ and the base64 of 24 to 64 bytes");

@@ -1,4 +1,4 @@
-/** `/v2/webhooks` and `/v2/deliveries`: what a tenant is told of, where, and what became of it. */
+/** `/v2/webhooks` and `/v2/deliveries`: the webhooks of a tenant, and the deliveries to them. */
 import { randomBytes } from "node:crypto";
 import type { Context } from "hono";
 import { fixedError, InferenceError } from "#shared/errors.js";
@@ -45,9 +45,9 @@ export interface HttpOptions {
 
 /** The longest time for which two secrets sign. */
 const MOST_OVERLAP_MS = 30 * 86_400_000;
-/** Deliveries that are looked at together where a list wants some of them only. */
+/** Deliveries per read of a list. */
 const LOOKED_AT = 100;
-/** Deliveries that are looked at for one page. */
+/** Most deliveries to read for one page. */
 const MOST_LOOKED_AT = 1_000;
 const ID_BYTES = 16;
 const tooOften = {
@@ -115,7 +115,7 @@ export function addWebhookRoutes(
     GET: async (c) => jsonReply(viewOf(await named(c))),
     PATCH: async (c) => {
       const { url: href, events, enabled } = await body(c, ["url", "events", "enabled"]);
-      // What it is changed to is checked before it is known whether there is one to change.
+      // Checks the new values first, so that a bad value gives 400 even for an unknown webhook.
       const changed = {
         ...(events !== undefined && { events: readEvents(events, eventTypes) }),
         ...(enabled !== undefined && { enabled: asBoolean(enabled, "enabled") }),
@@ -132,7 +132,7 @@ export function addWebhookRoutes(
       try {
         await change(c, () => undefined);
       } catch (error) {
-        // Somebody else has removed it meanwhile, or an earlier copy of this very call.
+        // Another call, or an earlier copy of this call, has removed the webhook meanwhile.
         if (!(error instanceof InferenceError) || error.code !== "unknown_webhook") throw error;
       }
       return noContent;
@@ -200,11 +200,14 @@ export function addWebhookRoutes(
 interface FoundDeliveries {
   readonly deliveries: readonly DeliverySummary[];
   readonly hasMore: boolean;
-  /** Behind which message the next page begins. */
+  /** The next page begins behind this message. */
   readonly last: string | undefined;
 }
 
-/** A page ends early where few deliveries are wanted, so that none costs Redis long. */
+/**
+ * Finds a page of deliveries. If few deliveries match, the page ends early, so that no page costs
+ * Redis long.
+ */
 async function findDeliveries(
   redis: RedisClient,
   of: Messages,
@@ -234,7 +237,7 @@ function deliveryView({ message, event, job, webhook, state, attempts, nextAt }:
     object: "delivery",
     event,
     job: job === "" ? null : job,
-    // A job's own has no id.
+    // A webhook that is part of a job has no id.
     webhook: webhook === "" ? null : webhook,
     state,
     attempts,

@@ -1,14 +1,15 @@
 /**
- * The secrets that webhooks are signed with. A client reads one when it is made, and never again.
- * With `BATON_SECRETS_KEY` they lie in Redis encrypted, each bound to its webhook, so that who
- * reads or changes Redis's data can neither sign nor move a secret to another webhook.
+ * The secrets that sign the messages of webhooks. A client reads a secret when Baton makes it, and
+ * never again. With `BATON_SECRETS_KEY`, Redis holds the secrets encrypted, each bound to its
+ * webhook. So an attacker who reads or changes Redis's data can neither sign messages nor move a
+ * secret to another webhook.
  */
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
 
 const PREFIX = "whsec_";
-/** Of a secret that is made here. */
+/** Length of the secrets that Baton makes. */
 const SECRET_BYTES = 32;
-/** What Standard Webhooks asks for. */
+/** The bounds of Standard Webhooks. */
 const BOUNDS = { least: 24, most: 64 };
 const CIPHER = "aes-256-gcm";
 const KEY_BYTES = 32;
@@ -37,23 +38,23 @@ export function parseKey(text: string): Buffer | undefined {
   return key.length === KEY_BYTES && (isHex || key.toString("base64") === text) ? key : undefined;
 }
 
-/** Thrown where a secret cannot be read with the key that this process has. */
+/** Thrown if the key of this process cannot open a secret. */
 export class SealedError extends Error {
   override readonly name = "SealedError";
 }
 
 export class SecretBox {
   readonly #key: Buffer | undefined;
-  /** Tells keys apart, and tells nothing of the key. */
+  /** Identifies the key, and reveals nothing about it. */
   readonly #name: string;
 
-  /** @param key undefined where secrets lie open */
+  /** @param key undefined if Redis holds the secrets unencrypted */
   constructor(key: Buffer | undefined) {
     this.#key = key;
     this.#name = key === undefined ? "" : createHash("sha256").update(key).digest("hex").slice(0, 8);
   }
 
-  /** @param owner what the secret belongs to; it can be opened for that only */
+  /** @param owner the name of the secret's owner; `open` needs the same name */
   seal(secret: string, owner: string): string {
     if (this.#key === undefined) return `open:${secret}`;
     const nonce = randomBytes(NONCE_BYTES);
@@ -62,7 +63,7 @@ export class SecretBox {
     return `sealed:${this.#name}:${sealed.toString("base64")}`;
   }
 
-  /** @throws SealedError where this process has another key, or the text was changed */
+  /** @throws SealedError if this process has another key, or the text has changed */
   open(text: string, owner: string): string {
     if (text.startsWith("open:")) return text.slice("open:".length);
     const [kind, name, encoded = ""] = text.split(":");

@@ -1,7 +1,6 @@
 /**
- * Where the events of one job go by its own wish: to a webhook of its tenant, or to a URL that is
- * kept with the job and its deliveries alone. Of such a URL there is no webhook that is listed or
- * counted, however many jobs have one.
+ * The receiver that a job names for its events: a webhook of the tenant, or a URL that only the job
+ * and its deliveries have. Such a URL adds no webhook to the tenant's list and count.
  */
 import { z } from "zod";
 import { UnreadableError, type Webhook } from "./webhook.js";
@@ -10,7 +9,7 @@ const target = z.union([
   z.strictObject({ id: z.string() }),
   z.strictObject({
     url: z.string(),
-    /** As `SecretBox` seals it, for the tenant and the id of the job. */
+    /** The secret, which `SecretBox` has sealed for the tenant and the id of the job. */
     secret: z.string(),
   }),
 ]);
@@ -23,7 +22,8 @@ export function targetText(value: Target): string {
 
 /**
  * The inverse of `targetText`.
- * @throws UnreadableError for what is none; it repeats nothing of it, since there is a secret in it
+ * @throws UnreadableError for any other text; the message repeats no part of the text, because the
+ * text holds a secret
  */
 export function parseTarget(text: string): Target {
   try {
@@ -33,7 +33,7 @@ export function parseTarget(text: string): Target {
   }
 }
 
-/** A URL of a job's own as if it were a webhook: it signs alike, and nothing of it changes. */
+/** Makes a webhook of a job's own URL, so that it signs like any webhook. */
 export function webhookOfJob(tenant: string, job: string, { url, secret }: Extract<Target, { url: string }>): Webhook {
   return { id: job, tenant, url, events: [], enabled: true, createdAt: 0, secret };
 }

@@ -1,4 +1,4 @@
-/** What a webhook is: as it lies in Redis, and as its tenant reads it, without its secret. */
+/** The record of a webhook in Redis, and its view for the tenant, without the secret. */
 import { z } from "zod";
 import { eventTypes, type EventType } from "#shared/queue/pieces/events.js";
 import { SealedError, type SecretBox } from "./secrets.js";
@@ -9,12 +9,12 @@ const webhook = z.strictObject({
   url: z.string(),
   events: z.array(z.enum(eventTypes)),
   enabled: z.boolean(),
-  /** Why it is not enabled, where its receiver has said so: it answered 410. */
+  /** Why Baton has disabled the webhook: the receiver has answered 410. */
   disabledReason: z.literal("gone").optional(),
   createdAt: z.number(),
-  /** As `SecretBox` seals it. */
+  /** The secret, which `SecretBox` has sealed. */
   secret: z.string(),
-  /** The one before, with which is signed, too, until the overlap of a rotation ends. */
+  /** The previous secret, which also signs until the overlap of a rotation ends. */
   previous: z.strictObject({ secret: z.string(), until: z.number() }).optional(),
 });
 
@@ -24,14 +24,15 @@ export function webhookText(value: Webhook): string {
   return JSON.stringify(value);
 }
 
-/** Thrown for what this version cannot read. A newer one beside it may have made it. */
+/** Thrown for a text that this version cannot read. A newer version may have written the text. */
 export class UnreadableError extends Error {
   override readonly name = "UnreadableError";
 }
 
 /**
  * The inverse of `webhookText`.
- * @throws UnreadableError for what is none; it repeats nothing of it, since there is a secret in it
+ * @throws UnreadableError for any other text; the message repeats no part of the text, because the
+ * text holds a secret
  */
 export function parseWebhook(text: string): Webhook {
   try {
@@ -41,15 +42,15 @@ export function parseWebhook(text: string): Webhook {
   }
 }
 
-/** What a secret belongs to, for `SecretBox`. */
+/** The name of a secret's owner, for `SecretBox`. */
 export function ownerOf({ tenant, id }: Pick<Webhook, "tenant" | "id">): string {
   return `${tenant}:${id}`;
 }
 
 /**
- * The secrets that sign now, the newest first. One that was replaced signs no longer where it
- * cannot be opened: a rotation is the way out when BATON_SECRETS_KEY was changed.
- * @throws SealedError where the newest cannot be opened
+ * The secrets that sign now, the newest first. Leaves out a previous secret that this process
+ * cannot open, so that a rotation helps after a change of BATON_SECRETS_KEY.
+ * @throws SealedError if this process cannot open the newest secret
  */
 export function secretsOf(one: Webhook, box: SecretBox, now: number): string[] {
   const newest = box.open(one.secret, ownerOf(one));
@@ -63,7 +64,7 @@ export function secretsOf(one: Webhook, box: SecretBox, now: number): string[] {
   }
 }
 
-/** @param secret only where it is shown for the one time */
+/** @param secret only if this is the one view that shows the secret */
 export function viewOf({ id, url, events, enabled, disabledReason, createdAt, previous }: Webhook, secret?: string) {
   const overlapsUntil = previous !== undefined && previous.until > Date.now() ? previous.until : undefined;
   return {
@@ -79,7 +80,7 @@ export function viewOf({ id, url, events, enabled, disabledReason, createdAt, pr
   };
 }
 
-/** The events that a tenant's webhooks want, together. */
+/** The events that at least one enabled webhook of the tenant wants. */
 export function wantedBy(webhooks: readonly Webhook[]): EventType[] {
   const enabled = webhooks.filter((one) => one.enabled);
   return eventTypes.filter((type) => enabled.some(({ events }) => events.includes(type)));

@@ -1,6 +1,6 @@
 /**
- * A tenant's webhooks: read, made, changed and removed. After each change the scripts of every
- * bucket are told which events somebody wants now.
+ * Reads, makes, changes and removes the webhooks of a tenant. After each change it tells every
+ * bucket's scripts which events the tenant wants now.
  */
 import type { Logger } from "pino";
 import { fixedError, InferenceError } from "#shared/errors.js";
@@ -12,7 +12,7 @@ import { parseWebhook, wantedBy, webhookText, type Webhook } from "./webhook.js"
 
 /** Most webhooks of a tenant. */
 const MOST_WEBHOOKS = 100;
-/** A change that others overtake is made again so often. */
+/** Most attempts at a change that other changes overtake. */
 const MOST_TRIES = 10;
 
 export interface WebhooksSettings {
@@ -22,7 +22,7 @@ export interface WebhooksSettings {
 
 export class Webhooks {
   readonly #settings: WebhooksSettings;
-  /** All of them, by their numbers. */
+  /** The numbers of all buckets. */
   readonly #buckets: readonly number[];
 
   constructor(settings: WebhooksSettings) {
@@ -30,13 +30,13 @@ export class Webhooks {
     this.#buckets = Array.from({ length: settings.buckets }, (_, bucket) => bucket);
   }
 
-  /** The oldest first. */
+  /** Lists the webhooks, the oldest first. */
   async list(tenant: string): Promise<Webhook[]> {
     const webhooks = (await readWebhooks(this.#settings.redis, tenant)).map(parseWebhook);
     return webhooks.sort((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1));
   }
 
-  /** @returns undefined where the tenant has no such webhook */
+  /** @returns undefined if the tenant has no such webhook */
   async find(tenant: string, id: string): Promise<Webhook | undefined> {
     const text = await readWebhook(this.#settings.redis, tenant, id);
     return text === undefined ? undefined : parseWebhook(text);
@@ -49,8 +49,8 @@ export class Webhooks {
   }
 
   /**
-   * @param change makes the webhook as it is to be; undefined where it is to be removed
-   * @returns as it is now
+   * @param change makes the new webhook; undefined removes the webhook
+   * @returns the webhook after the change
    * @throws InferenceError `unknown_webhook`
    */
   async change(
@@ -69,9 +69,10 @@ export class Webhooks {
   }
 
   /**
-   * Tells the buckets what is wanted where they know of another revision than the newest: a process
-   * may have died between the two steps of a change, and Redis may have lost one of them. What it
-   * costs goes by the number of buckets, but for tenants of which a bucket has to be told.
+   * Tells the buckets which events tenants want, if a bucket does not have the newest revision: a
+   * process may have died between the two steps of a change, and Redis may have lost a step. The
+   * cost grows with the number of buckets, and with the number of tenants of which a bucket has an
+   * old revision.
    */
   async tellAll(log: Logger): Promise<void> {
     const { redis } = this.#settings;
@@ -93,7 +94,7 @@ export class Webhooks {
     return written.said;
   }
 
-  /** @param buckets that are told: all, unless it is said */
+  /** @param buckets the buckets to update; by default all */
   async #tell(tenant: string, revision: number, webhooks: readonly string[], buckets = this.#buckets): Promise<void> {
     const events = wantedBy(webhooks.map(parseWebhook));
     await noteWanted(this.#settings.redis, buckets, { tenant, revision, events });

@@ -2,8 +2,8 @@
  * One run of a batch by one process: from the checkpoint in the record to the end of the batch, or
  * until the process stops. Only the newest run can change the record, and each change says up to
  * which line the store has all answers. So a run may end anywhere: the next run continues at that
- * line, and no run writes a line twice. If the answer of a line is not stored, the next run asks
- * the line under its own key, and so finds the outcome instead of running the line again.
+ * line, and no run writes a line twice. If the store has no answer of a line, the next run sends
+ * the line again under the same key, and so finds the outcome instead of running the line again.
  */
 import type { Logger } from "pino";
 import { forgetDuplicates, writeDuplicates } from "#shared/queue/batches/batches.js";

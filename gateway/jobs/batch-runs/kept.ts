@@ -10,8 +10,8 @@ const LARGE_BYTES = 1024 * 1024;
 /** The run begins no further line while so many bytes wait. */
 const FULL_BYTES = 16 * LARGE_BYTES;
 /**
- * Bounds of the interval at which the run writes smaller pieces, in ms. The interval grows with the
- * number of pieces.
+ * Interval at which the run writes smaller pieces, in ms: at first, the growth with each piece, and
+ * the most.
  */
 const DUE_MS = { first: 500, each: 20, most: 10_000 };
 

@@ -1,6 +1,6 @@
 /**
  * Stands between the paths that lines name and admission. A line waits behind all requests whose
- * clients wait, and Redis forgets its outcome as soon as the batch's output has the answer.
+ * clients wait. Redis forgets the line's outcome as soon as the batch's output has the answer.
  */
 import { logKey, outcomeKey } from "#shared/queue/keys.js";
 import type {
@@ -39,7 +39,7 @@ interface Made {
 export class LineInference implements Inference {
   readonly #limits: LineLimits;
   #parts: { readonly inner: Inference; readonly addresses: AddressTerms; readonly sweeper: Sweeper } | undefined;
-  /** By key, the lines that a run asks now, or whose answers are not stored yet. */
+  /** By key, the lines that a run has sent, and whose answers are not stored yet. */
   readonly #lines = new Map<string, Made>();
 
   constructor(limits: LineLimits) {
@@ -67,7 +67,7 @@ export class LineInference implements Inference {
     return this.#opened.inner.generate({ ...request, ...termsOf(request) });
   }
 
-  /** Notes that a run asks this line, until `release` or `forget`. */
+  /** Notes that a run sends this line. The line stays known until `release` or `forget`. */
   begin(line: string): void {
     this.#lines.set(line, { keys: new Set(), model: undefined });
   }

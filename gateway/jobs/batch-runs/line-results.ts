@@ -1,7 +1,8 @@
 /**
- * Stores the results of the lines of one run: first the results go to the store in pieces, then the
- * record says how far the batch is, and only then Redis forgets the outcomes of these lines. If a
- * run ends between two steps, the next run asks the lines again under their own keys.
+ * Stores the results of the lines of one run. First the run writes the results to the store in
+ * pieces, then the record says how far the batch is, and only then Redis forgets the outcomes of
+ * these lines. If a run ends between two steps, the next run sends the lines again under their own
+ * keys.
  */
 import { advanced } from "../../batches/batch.js";
 import type { Line } from "../../batches/json-lines.js";
@@ -15,7 +16,7 @@ export interface LineResult {
   readonly number: number;
   /** The line as it stands in a file. */
   readonly text: Buffer;
-  /** Whether that is the file of outputs; else it is the file of errors. */
+  /** Whether the line goes to the file of outputs; otherwise to the file of errors. */
   readonly isGood: boolean;
   /** The key of the line's request; absent if the run has sent none. */
   readonly key?: string;
@@ -26,7 +27,7 @@ export class LineResults {
   readonly #kept: Kept;
   readonly #inference: LineInference;
   readonly #progress: Progress;
-  /** Keys of lines that the run has asked, and whose answers are not stored. */
+  /** Keys of lines that the run has sent, and whose answers are not stored. */
   readonly #asked = new Set<string>();
 
   constructor(record: RunRecord, kept: Kept, inference: LineInference) {
@@ -67,7 +68,7 @@ export class LineResults {
     return this.#progress.read(line);
   }
 
-  /** Notes that the run asks a line under this key. */
+  /** Notes that the run sends a line under this key. */
   asking(key: string): void {
     this.#asked.add(key);
     this.#inference.begin(key);

@@ -38,7 +38,7 @@ export interface LineSettings {
 /** The run reads at most so many lines beyond the first line that is not done. */
 const MOST_WINDOW = 512;
 /**
- * Most bytes of lines under way in a process. Beyond them, a batch has one line under way at a
+ * Most bytes of lines under way in a process. Beyond this, a batch has one line under way at a
  * time, so that each batch continues.
  */
 const MOST_BYTES = 64 * 1024 * 1024;
@@ -85,7 +85,7 @@ export class LinesRun {
   }
 
   /**
-   * A caller calls this once. When it returns, the results of the lines are stored.
+   * A caller may call this once. At the return, the store has the results of the lines.
    * @throws LostRun, InferenceError
    */
   async run(signal: AbortSignal): Promise<void> {
@@ -178,7 +178,7 @@ export class LinesRun {
         if (answer === undefined) break;
         if (isForNow(answer)) {
           this.#pace.refused(performance.now());
-          // A line that finds no room until the cancellation has not run.
+          // If a line finds no room before a cancellation, the line has not run.
           if (this.#stop.signal.aborted) return;
           await delay(pauseBefore(tries, Math.random()), givenUp.signal);
           continue;
@@ -243,8 +243,8 @@ export class LinesRun {
   }
 
   /**
-   * Stops for the process. The fleet still finishes the lines under way, and a later run finds
-   * their outcomes.
+   * Stops at once. The fleet still finishes the lines under way, and a later run finds their
+   * outcomes.
    */
   #stopAll(): void {
     this.#stop.abort();

@@ -44,7 +44,7 @@ export class RunRecord {
     return this.#read.batch;
   }
 
-  /** The batch's clock, in ms since 1970: Redis's clock, read at the begin of the run. */
+  /** The batch's clock, in ms since 1970: Redis's clock, read at the start of the run. */
   get now(): number {
     return Math.floor(performance.now() + this.#clock);
   }

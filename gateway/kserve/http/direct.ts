@@ -1,8 +1,8 @@
 /**
- * A short way for what most requests are, an inference on a tensor model. It is recognised by its
- * target alone, and answered without the objects that router and framework make for every request.
- * Anything unusual about a request sends it the framework's way. Both ways have the same handler
- * and give the same answers.
+ * A short way for the most common request, an inference on a tensor model. The target alone
+ * decides, and the answer needs none of the objects that router and framework make for every
+ * request. Any unusual request takes the framework's way. Both ways have the same handler and give
+ * the same answers.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { ServedModel } from "#shared/contract/announcement.js";
@@ -21,11 +21,13 @@ export interface DirectOptions extends Omit<
 > {
   readonly fleet: Fleet;
   readonly tenantOf: TenantOf;
-  /** Is told of each failure that is a bug and no refusal. */
+  /** Called with each failure that is a bug and no refusal. */
   readonly onBug: (error: unknown, incoming: IncomingMessage, requestId: string) => void;
 }
 
-/** @returns whether it answers the request, now or later; if not, it has not touched it */
+/**
+ * @returns whether the route answers the request, now or later; if not, the request is untouched
+ */
 export type DirectRoute = (incoming: IncomingMessage, outgoing: ServerResponse) => boolean;
 
 const plainTarget = /^\/v2\/models\/([A-Za-z0-9._-]{1,128})(?:\/versions\/([0-9]+))?\/infer$/;
@@ -38,7 +40,7 @@ export function directRoute({ fleet, tenantOf, onBug, ...rest }: DirectOptions):
       const model = fleet.directory.find(name, version);
       return model.generator === undefined ? model : undefined;
     } catch {
-      return undefined; // the framework's way comes to the same refusal, and answers with it
+      return undefined; // the framework's way makes the same refusal and answers with it
     }
   };
   const answer = async (exchange: Omit<ModelExchange, "tenant">): Promise<void> => {

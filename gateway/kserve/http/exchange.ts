@@ -1,4 +1,4 @@
-/** One HTTP request to a model, with all that its handler needs to answer it. */
+/** One HTTP request to a model, with all that its handler needs for the answer. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { ServedModel } from "#shared/contract/announcement.js";
 import type { Inference } from "../../admission/inference.js";
@@ -13,7 +13,7 @@ export interface ModelExchange {
   readonly model: ServedModel;
   /** The version that the client named, if it named one. */
   readonly version: string | undefined;
-  /** What a step may turn out to be for instead, since its sequence began with it. */
+  /** Other versions that a step may be for, if its sequence began under one of them. */
   readonly others: readonly ServedModel[];
   readonly inference: Inference;
   readonly reader: RequestReader;

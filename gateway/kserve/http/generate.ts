@@ -1,7 +1,7 @@
 /**
  * `POST /v2/models/M[/versions/V]/generate` and `generate_stream`, Triton's generate extension: a
- * flat JSON object instead of tensors. Generators are asked in this way, and any other model whose
- * inputs flat JSON can express.
+ * flat JSON object instead of tensors. For generators, and any other model whose inputs flat JSON
+ * can express.
  */
 import type { ServedModel } from "#shared/contract/announcement.js";
 import { refusalOf } from "../../admission/inference.js";
@@ -20,7 +20,7 @@ import { errorReply } from "../../http/errors.js";
 import { withHeaders, type Reply } from "../../http/reply.js";
 import { asEvent, streamText, wholeText } from "./text-answer.js";
 
-/** A request that has been read and checked, and only has to be run. */
+/** A valid request, ready to run. */
 interface Ready extends ReadRequest {
   readonly idempotencyKey: string | undefined;
 }
@@ -37,7 +37,7 @@ export async function generateOverHttp(exchange: ModelExchange): Promise<Reply> 
 }
 
 /**
- * @returns undefined where the answer was a stream
+ * @returns undefined if the answer was a stream
  * @throws InferenceError
  */
 export async function generateStreamOverHttp(exchange: ModelExchange): Promise<Reply | undefined> {
@@ -70,7 +70,7 @@ async function readReady({ incoming, model, others, reader, limits }: ModelExcha
 }
 
 /**
- * Reads the request as one for a generation; undefined for a model that is no generator.
+ * Reads the request for a generation; undefined if the model is no generator.
  * @throws InferenceError
  */
 function textGeneration({ incoming, tenant, model, limits }: ModelExchange, ready: Ready): TextGeneration | undefined {
@@ -102,14 +102,18 @@ function jsonText(text: string): Reply {
   return { status: 200, headers: { "content-type": "application/json" }, body: [text] };
 }
 
-/** Triton has sent the status 200 by the time it finds that there are more responses than one. */
+/**
+ * Refuses several responses, with status 200, because Triton has sent this status before the second
+ * response.
+ */
 function manyResponses(): Reply {
   return errorReply(fixedError("invalid_argument", "manyResponses"), "kserve", 200);
 }
 
 /**
- * Writes a result as one flat object, in which an output of one element is that element.
- * @throws InferenceError where an output cannot be written as JSON
+ * Writes a result as one flat object. An output of one element becomes that element, without a
+ * list.
+ * @throws InferenceError if an output has no form in JSON
  */
 export function renderGenerate(
   model: Pick<ServedModel, "name" | "version">,

@@ -1,6 +1,6 @@
 /**
- * `POST /v2/models/M[/versions/V]/infer`: the request is parsed, compared with the model and handed
- * on, and its outcome is the answer.
+ * `POST /v2/models/M[/versions/V]/infer`: parses the request, compares it with the model, admits
+ * it, and answers with the outcome.
  */
 import { refusalOf } from "../../admission/inference.js";
 import { textBodyLimit } from "../../http/limits.js";
@@ -21,7 +21,7 @@ import { errorReply } from "../../http/errors.js";
 import { withHeaders, type Reply } from "../../http/reply.js";
 
 /**
- * @returns undefined where the answer was a stream
+ * @returns undefined if the answer was a stream
  * @throws InferenceError
  */
 export async function inferOverHttp(exchange: ModelExchange): Promise<Reply | undefined> {
@@ -52,9 +52,9 @@ function longestBody({ model, limits }: ModelExchange, jsonBytes: number | undef
 
 /**
  * Answers for a generator. One BYTES element comes in; the whole text goes out, or an event for
- * each part of it. For events a client has to give the parameter `stream` and to accept them:
- * Triton's own clients read one response.
- * @returns undefined where the answer was a stream
+ * each part of the text. For events a client has to give the parameter `stream` and to accept
+ * events, because Triton's own clients read one response.
+ * @returns undefined if the answer was a stream
  * @throws InferenceError
  */
 async function inferText(
@@ -72,7 +72,7 @@ async function inferText(
   if (generation.request.background) return acceptedReply((await inference.generate(generation.request)).id);
   if (generation.stream === true && acceptsByName(incoming.headers, "text/event-stream")) {
     refuseRepeating(generation);
-    // An event has no place for bytes, so all outputs are JSON.
+    // An event cannot hold bytes, so all outputs are JSON.
     return streamText(generation, inference, outgoing, (texts) =>
       renderInfer(id, model, [], [tensorOf(texts)]).body.join(""),
     );
@@ -83,11 +83,13 @@ async function inferText(
 }
 
 /**
- * Writes a result as the client asked for it, each output as JSON or as bytes that follow the JSON.
- * @param requested the outputs that the client named; one that it did not name is JSON
- * @param step which step of its sequence it was, counted from the START; undefined for no step
- * @param printed the elements of tensors that were printed before, as JSON
- * @throws InferenceError where an output cannot be written as JSON
+ * Writes a result in the form that the client asks for, each output as JSON or as bytes behind the
+ * JSON.
+ * @param requested the outputs that the client named; any other output is JSON
+ * @param step number of the step in its sequence, counted from the START; undefined outside a
+ * sequence
+ * @param printed JSON of the tensors that another thread has printed already
+ * @throws InferenceError if an output has no form in JSON
  */
 export function renderInfer(
   id: string,
@@ -100,7 +102,7 @@ export function renderInfer(
   const parameters = step === undefined ? "" : `"parameters":{"sequence_step":${step}},`;
   const idMember = id === "" ? "" : `"id":${JSON.stringify(id)},`;
   const json: (string | Buffer)[] = [];
-  /** What comes behind the last buffer of `json`. */
+  /** Text that follows the last buffer of `json`. */
   let tail = `{${idMember}"model_name":${JSON.stringify(model.name)},"model_version":${JSON.stringify(model.version)},${parameters}"outputs":[`;
   const blocks: Buffer[] = [];
   for (const [i, tensor] of tensors.entries()) {

@@ -1,7 +1,7 @@
 /**
  * Parses the body of `generate` and `generate_stream`: one flat object, whose members are the
- * model's inputs by name, and otherwise its parameters. What `parameters` holds is read as if it
- * stood outside of it.
+ * model's inputs by name, and otherwise its parameters. Members of `parameters` count as members of
+ * the whole object.
  */
 import { fullShape, type ServedModel, type TensorSpec } from "#shared/contract/announcement.js";
 import { parseJson, type JsonObject, type JsonValue } from "#shared/json/parse.js";
@@ -14,10 +14,10 @@ import { asString, optionalObject, parseRequestJson } from "#shared/json/members
 import { requestPrefix } from "../request.js";
 
 export interface ParsedGenerate {
-  /** The request's own id; empty where it has none. */
+  /** The request's own id; empty if the client gives none. */
   readonly id: string;
   readonly inputs: readonly Tensor[];
-  /** All members that are no inputs. */
+  /** All members except inputs. */
   readonly parameters: JsonObject;
 }
 
@@ -56,10 +56,10 @@ function tensorOf(spec: TensorSpec, value: JsonValue, model: ServedModel, limits
 }
 
 /**
- * Works out a shape for `count` elements. Of several variable dimensions the innermost takes all
- * that the fixed ones leave, and the others are 1.
+ * Returns a shape for `count` elements. Of several variable dimensions the innermost takes all that
+ * the fixed dimensions leave, and the rest are 1.
  * @param dims -1 is a variable dimension
- * @throws InferenceError where none fits
+ * @throws InferenceError if no shape fits
  */
 export function fitShape(input: string, dims: readonly number[], count: number): number[] {
   let left = count;

@@ -1,7 +1,7 @@
 /**
- * Parses the body of an infer request, as far as that takes no comparison with the model. It is
- * JSON, and with the header `Inference-Header-Content-Length` JSON of that length and then the
- * bytes of tensors (Triton's binary tensor data extension).
+ * Parses the body of an infer request, as far as that needs no comparison with the model. The body
+ * is JSON. With the header `Inference-Header-Content-Length`, it is JSON of that length and then
+ * the bytes of tensors (Triton's binary tensor data extension).
  */
 import { parseJson, type JsonObject, type JsonValue } from "#shared/json/parse.js";
 import type { ServedModel } from "#shared/contract/announcement.js";
@@ -22,7 +22,7 @@ import { parseParameters } from "../parameters.js";
 import { requestPrefix, type ParsedInfer, type RequestedOutput } from "../request.js";
 
 /**
- * Tensors that come as bytes are views of `body`.
+ * Tensors in binary form are views of `body`.
  * @param headerLength the `Inference-Header-Content-Length` header
  * @throws InferenceError
  */
@@ -61,7 +61,7 @@ function parseWithData(bytes: Buffer): JsonValue {
 }
 
 /**
- * Keeps the one parameter that means the same for a generator as for other models; a generator
+ * Keeps the only parameter with the same meaning for a generator and for other models. A generator
  * reads the rest itself.
  */
 function withoutSampling({ binary_data_output: binaryOutput }: JsonObject): JsonObject {
@@ -77,17 +77,16 @@ function parseHeaderLength(header: string, bodyLength: number): number {
   );
 }
 
-/** Longer JSON is not remembered. */
+/** Longest JSON that the cache keeps, in bytes. */
 const MAX_BYTES = 512;
-/** When this many texts are remembered, all are forgotten. */
+/** Most texts in the cache. The next text empties the cache first. */
 const MAX_KNOWN = 1_024;
 
 const known = new Map<string, JsonValue>();
 
 /**
- * Parses the JSON in front of binary tensors, and remembers it if it is short: the steps of a
- * sequence differ in their tensors, but seldom in their JSON. The result is shared, so nobody may
- * change it.
+ * Parses the JSON in front of binary tensors, and caches short JSON: the steps of a sequence differ
+ * in their tensors, but seldom in their JSON. Callers share the result and must not change it.
  * @throws JsonError
  */
 export function parseHeader(bytes: Buffer): JsonValue {
@@ -96,7 +95,7 @@ export function parseHeader(bytes: Buffer): JsonValue {
   const text = bytes.toString("latin1");
   let value = known.get(text);
   if (value === undefined) {
-    // Data is read from the bytes later, so they are copied: what is remembered must not hold the
+    // Copies the bytes, because later code reads data from them, and the cache must not hold the
     // memory of the whole body.
     value = parseJson(Buffer.from(bytes), isInputData);
     if (known.size === MAX_KNOWN) known.clear();
@@ -106,9 +105,8 @@ export function parseHeader(bytes: Buffer): JsonValue {
 }
 
 /**
- * Reads which results the client wants, and the encoding of each. The list is empty where the
- * request names none, and then it gets all. The parameter `binary_data_output` has no say over an
- * output that is named.
+ * Reads which outputs the client wants, and the encoding of each. The list is empty if the request
+ * names none and thus wants all. The parameter `binary_data_output` does not affect named outputs.
  * @throws InferenceError
  */
 function parseOutputs(request: JsonObject, prefix: string): RequestedOutput[] {

@@ -13,15 +13,15 @@ import type { Limits } from "../../http/limits.js";
 import { maxInputs, maxRank, maxTensorBytes, requestPrefix } from "../request.js";
 import { asArray, asSize, asString, isObject, optionalObject, required, unparsable } from "#shared/json/members.js";
 
-/** Whether a member is `inputs[].data`, where an infer request has the data of its tensors. */
+/** Whether a member is `inputs[].data`, which holds the data of a tensor in an infer request. */
 export function isInputData(name: string, depth: number, branch: string): boolean {
   return depth === 3 && name === "data" && branch === "inputs";
 }
 
 /**
  * @param binary the bytes that follow the JSON
- * @param model its name, for refusals
- * @param prefix what refusals begin with
+ * @param model name of the model, for refusals
+ * @param prefix beginning of the refusals
  * @throws InferenceError
  */
 export function parseInputs(
@@ -111,8 +111,8 @@ function refused(message: string): InferenceError {
 }
 
 /**
- * Makes the tensor of a request with `Inference-Header-Content-Length: 0`. Its body is the bytes of
- * the only input, whose shape is worked out from the model's.
+ * Makes the tensor of a request with `Inference-Header-Content-Length: 0`. The body is the bytes of
+ * the only input, and the shape follows from the model's shape.
  * @throws InferenceError
  */
 export function rawInput(body: Buffer, model: ServedModel): Tensor {

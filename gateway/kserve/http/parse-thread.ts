@@ -1,8 +1,8 @@
 /**
- * Runs a thread that parses large bodies, or prints large tensors as JSON, from the gateway's main
- * thread. The thread has one of them at a time, so it is known which one ended it; the others wait
- * here and go to a new thread. How many bytes may wait is limited where bodies are received
- * (`BodyMemory`), and by what lies in the queue.
+ * Controls a thread that parses large bodies, or prints large tensors as JSON, from the gateway's
+ * main thread. The thread has one job at a time, so that a crash has a known cause; other jobs wait
+ * here and get a new thread. `BodyMemory` limits the bytes of waiting bodies, and the results in
+ * the queue limit the bytes of waiting tensors.
  */
 import { Worker } from "node:worker_threads";
 import type { ServedModel } from "#shared/contract/announcement.js";
@@ -14,18 +14,17 @@ import type { Reading, ReadRequest } from "./read-request.js";
 /** The thread's heap. A body within the limits of JSON takes less than a tenth of it. */
 const maxHeapMb = 512;
 /**
- * An idle thread is ended after this time, in ms: it holds some 20 MB, and garbage that it has not
- * collected yet.
+ * An idle thread ends after this time, in ms, because it holds some 20 MB and uncollected garbage.
  */
 const idleMs = 5_000;
 /**
- * In bytes. Several bodies may lie in one buffer, such as Node's pool or what one read brought, but
- * such a buffer is never longer than this.
+ * Most bytes of a buffer that several bodies may share, such as Node's pool or the bytes of one
+ * read from a socket.
  */
 const sharedBytes = 64 * 1024;
 
 interface Job {
-  /** Makes the question, and says which memory moves to the thread with it. */
+  /** Makes the question, and lists the memory that moves to the thread with it. */
   readonly ask: () => [ParseQuestion, ArrayBuffer[]];
   readonly stillWanted: () => void;
   readonly answered: (answer: ParseAnswer) => void;
@@ -45,8 +44,8 @@ export class ParseThread {
 
   /**
    * Parses a body in the thread.
-   * @param body must not be used afterwards: its memory may move to the thread
-   * @param stillWanted is called before the thread begins, and throws where nobody waits any more
+   * @param body not usable afterwards, because its memory may move to the thread
+   * @param stillWanted called before the thread begins; throws if the client has gone
    * @throws InferenceError
    */
   read(body: Buffer, reading: Reading, stillWanted: () => void): Promise<ReadRequest> {
@@ -160,7 +159,8 @@ export class ParseThread {
 }
 
 /**
- * Moves the memory of the body to the thread if nothing else lies in it; otherwise copies the body.
+ * Moves the memory of the body to the thread if the body has that memory alone; else copies the
+ * body.
  */
 function questionOf(body: Buffer, reading: Reading): [ParseQuestion, ArrayBuffer[]] {
   const model = withoutConfig(reading.model);
@@ -171,7 +171,9 @@ function questionOf(body: Buffer, reading: Reading): [ParseQuestion, ArrayBuffer
   return [{ kind: "read", body: bytes, reading: { ...reading, model, others } }, [bytes.buffer]];
 }
 
-/** What a request is compared with, without what only the path for the configuration needs. */
+/**
+ * Returns the model without its configuration, which the comparison with a request does not need.
+ */
 function withoutConfig(model: ServedModel): ServedModel {
   return { ...model, config: {} };
 }

@@ -1,6 +1,6 @@
 /**
  * Runs in the parsing thread: reads one body after the other, or prints one tensor after the other,
- * with the same functions that the gateway's main thread uses for small ones.
+ * with the same functions that the gateway's main thread uses for small bodies and tensors.
  */
 import { parentPort } from "node:worker_threads";
 import { InferenceError, type ErrorCode } from "#shared/errors.js";
@@ -12,7 +12,7 @@ export type ParseQuestion =
   | { readonly kind: "read"; readonly body: Uint8Array<ArrayBuffer>; readonly reading: Reading }
   | { readonly kind: "print"; readonly tensor: SentTensor };
 
-/** A tensor after its way from one thread to another, on which a Buffer becomes a plain array. */
+/** A tensor between threads. A Buffer arrives there as a plain array. */
 export type SentTensor = Omit<Tensor, "data"> & { readonly data: Uint8Array };
 
 export type ParseAnswer =
@@ -47,7 +47,7 @@ function asBuffer({ buffer, byteOffset, length }: Uint8Array): Buffer {
 }
 
 /**
- * Lists the memory that moves to the main thread without a copy: that of one tensor, or of the
+ * Lists the memory that moves to the main thread without a copy: the memory of a tensor or of the
  * body.
  */
 function movable(inputs: readonly Tensor[], body: Uint8Array): ArrayBuffer[] {

@@ -1,14 +1,14 @@
-/** What the path of a request to a model says. */
+/** Reads the path of a request to a model. */
 import type { Context } from "hono";
 import { InferenceError } from "#shared/errors.js";
 import type { GatewayEnv } from "../../http/router.js";
 
-/** The beginnings of all paths to a model: of its latest version, and of one. */
+/** The beginnings of all paths to a model: to its latest version, and to a named version. */
 export const modelPaths = ["/v2/models/:model", "/v2/models/:model/versions/:version{[0-9]+}"] as const;
 
 /**
- * Reads the model's name from the path, which Hono has decoded once. An escape, a slash or a
- * control character that is left names no model.
+ * Reads the model's name from the path, which Hono has decoded once. A remaining escape, slash or
+ * control character names no model.
  * @throws InferenceError
  */
 export function modelName(c: Context<GatewayEnv>): string {

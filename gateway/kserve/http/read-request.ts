@@ -1,6 +1,6 @@
 /**
- * Reads what a body asks of a model, and compares it with the model; nothing later refuses a
- * request for its form. It runs in the main thread, and for large bodies in the parsing one.
+ * Reads the request in a body and compares it with the model; no later code refuses a request for
+ * its form. Runs in the main thread, and for large bodies in the parsing thread.
  */
 import type { ServedModel } from "#shared/contract/announcement.js";
 import type { JsonObject } from "#shared/json/parse.js";
@@ -13,25 +13,25 @@ import type { RequestedOutput } from "../request.js";
 import { validateInfer, type Unchecked, type ValidInfer } from "../validate.js";
 
 export interface Reading {
-  /** Decides the form of the body; that of `generate_stream` is the same as that of `generate`. */
+  /** Decides the form of the body. `generate_stream` has the same form as `generate`. */
   readonly path: "infer" | "generate";
   /** The `Inference-Header-Content-Length` header. */
   readonly headerLength: string | undefined;
   readonly model: ServedModel;
-  /** What a step of a sequence may be for instead, the likeliest first. */
+  /** Models that a step of a sequence may be for instead, the likeliest first. */
   readonly others: readonly ServedModel[];
   readonly limits: Limits;
 }
 
 export interface ReadRequest {
-  /** The request's own id; empty where it has none. */
+  /** The request's own id; empty if the client gives none. */
   readonly id: string;
   readonly parameters: RequestParameters;
   /** Parameters that a generator reads for itself; empty for other models. */
   readonly textParameters: JsonObject;
-  /** The outputs as the client named them; empty where it wants all. */
+  /** The outputs as the client named them; empty if the client wants all. */
   readonly requested: readonly RequestedOutput[];
-  /** The model that it was compared with: 0 for `model`, i + 1 for `others[i]`. */
+  /** The model of the comparison: 0 for `model`, i + 1 for `others[i]`. */
   readonly against: number;
   readonly valid: ValidInfer;
 }
@@ -52,9 +52,9 @@ export function readRequest(body: Buffer, reading: Reading): ReadRequest {
 }
 
 /**
- * Compares a request with its model. A later step of a sequence may be for another version, which
- * takes other inputs: which one, only Redis knows, so the first one that takes it is assumed.
- * @throws InferenceError as the model itself refuses it
+ * Compares a request with its model. A later step of a sequence may be for another version with
+ * other inputs. Only Redis knows which version, so this assumes the first version that fits.
+ * @throws InferenceError as the model itself refuses the request
  */
 function validateStep(parsed: Unchecked, { model, others }: Reading): Pick<ReadRequest, "valid" | "against"> {
   try {

@@ -1,6 +1,6 @@
 /**
- * Receives the body of an infer or generate request and reads what it asks for: in this thread, or
- * in the parsing thread where that would take long.
+ * Receives the body of an infer or generate request and reads the request: in this thread, or in
+ * the parsing thread if that would take long.
  */
 import type { IncomingMessage } from "node:http";
 import { fixedError } from "#shared/errors.js";
@@ -8,14 +8,14 @@ import { jsonBytesOf, type Bodies, type BodyTerms } from "../../http/bodies.js";
 import type { ParseThread } from "./parse-thread.js";
 import { readRequest, type Reading, type ReadRequest } from "./read-request.js";
 
-/** Up to this many bytes are read in some milliseconds at the most. */
+/** Up to this many bytes take some milliseconds to read at the most. */
 const largeBytes = 128 * 1024;
 
 export class RequestReader {
   readonly #bodies: Bodies;
   readonly #thread: ParseThread | undefined;
 
-  /** @param thread where it is absent, all bodies are parsed in this thread */
+  /** @param thread if absent, this thread parses all bodies */
   constructor(bodies: Bodies, thread?: ParseThread) {
     this.#bodies = bodies;
     this.#thread = thread;
@@ -30,8 +30,8 @@ export class RequestReader {
   }
 
   /**
-   * Reads a body that has been received. Its memory is not the caller's any more.
-   * @param stillWanted is called before a long body is read, and throws where nobody waits any more
+   * Reads a received body. The caller must not use its memory any more.
+   * @param stillWanted called before the thread reads a long body; throws if the client has gone
    * @throws InferenceError
    */
   readBody(
@@ -48,15 +48,15 @@ export class RequestReader {
 }
 
 /**
- * Returns how many bytes have to be looked at one by one. The bytes of tensors are taken as they
- * are, except that each element of a BYTES tensor is checked; a generator takes only one element.
+ * Returns how many bytes the reader must look at one by one. The bytes of tensors need no look,
+ * except the elements of a BYTES tensor; a generator takes only one element.
  */
 function bytesToRead(body: Buffer, terms: Pick<BodyTerms, "jsonBytes">, { path, model }: Reading): number {
   if (model.generator === undefined) {
     const isChecked = model.inputs.some(({ datatype }) => datatype === "BYTES");
     return isChecked ? body.length : jsonBytesOf(body, terms);
   }
-  // `generate` on a generator is text, which would take as long to come back from the thread as it
-  // takes to parse.
+  // `generate` on a generator is text, which would take as long to come back from the thread as to
+  // parse.
   return path === "generate" ? 0 : jsonBytesOf(body, terms);
 }

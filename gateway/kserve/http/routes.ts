@@ -26,7 +26,7 @@ import type { TensorPrinter } from "./tensor-printer.js";
 export interface KserveRoutesOptions {
   readonly fleet: Fleet;
   readonly inference: Inference;
-  /** Tells whether requests can be admitted. */
+  /** Whether the gateway can admit requests. */
   readonly isReady: () => boolean;
   readonly bodies: Bodies;
   readonly reader: RequestReader;
@@ -54,7 +54,7 @@ export function addKserveRoutes(router: Router, options: KserveRoutesOptions): v
   route("GET", "/v2/health/ready", () => {
     return isServerReady(fleet.directory, options.isReady()) ? emptyReply : { ...emptyReply, status: 400 };
   });
-  // Who says no tenant, such as an operator behind the proxy, is told of none.
+  // A caller without the tenant header, for example an operator, sees no tenant's figures.
   const asker = ({ env }: Context<GatewayEnv>) => {
     try {
       return tenantOf(env.incoming);
@@ -121,7 +121,7 @@ export function addKserveRoutes(router: Router, options: KserveRoutesOptions): v
   }
 }
 
-/** @throws InferenceError where the model is not known */
+/** @throws InferenceError if the model is unknown */
 function modelReadiness(directory: ModelDirectory, name: string, version: string | undefined): Reply {
   const model = directory.find(name, version);
   if (directory.isServed(model)) return emptyReply;
@@ -135,8 +135,8 @@ function asksReadyOnly({ ready = false }: JsonObject): boolean {
 }
 
 /**
- * Refuses loading and unloading: workers load what their own directory holds. Triton's status for
- * that is 503, but waiting changes nothing, so the code is not one that asks for a retry.
+ * Refuses loading and unloading, because workers load the contents of their own directory. Triton's
+ * status for that is 503, but waiting changes nothing, so the code asks for no retry.
  */
 function loadRefused(): Reply {
   return errorReply(fixedError("unsupported", "modelControl"), "kserve", 503);

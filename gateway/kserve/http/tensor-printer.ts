@@ -1,6 +1,6 @@
 /**
- * Prints large tensors as JSON apart from the gateway's main thread: a million floats take it half
- * a second, in which nobody else would be answered.
+ * Prints large tensors as JSON apart from the gateway's main thread. A million floats would block
+ * the main thread, and so all clients, for half a second.
  */
 import type { Tensor } from "#shared/frame.js";
 import type { ParseThread } from "./parse-thread.js";
@@ -8,20 +8,20 @@ import type { ParseThread } from "./parse-thread.js";
 /** The elements of tensors as JSON, in UTF-8. */
 export type Printed = ReadonlyMap<Tensor, Buffer>;
 
-/** Up to this many bytes are printed in some ten milliseconds at the most. */
+/** Up to this many bytes take some ten milliseconds to print at the most. */
 const largeBytes = 64 * 1024;
 
 export class TensorPrinter {
   readonly #thread: ParseThread | undefined;
 
-  /** @param thread where it is absent, nothing is printed ahead */
+  /** @param thread if absent, `printLarge` prints nothing */
   constructor(thread?: ParseThread) {
     this.#thread = thread;
   }
 
   /**
-   * Prints those that are large, one after the other.
-   * @throws InferenceError where one cannot be written as JSON
+   * Prints the large tensors, one after the other.
+   * @throws InferenceError if a tensor has no form in JSON
    */
   async printLarge(tensors: readonly Tensor[]): Promise<Printed> {
     const printed = new Map<Tensor, Buffer>();

@@ -1,4 +1,4 @@
-/** Makes a tensor model's request, which `infer` and `generate` both do, from what was read. */
+/** Makes the request to a tensor model from the parsed body, for `infer` and `generate`. */
 import type { ServedModel } from "#shared/contract/announcement.js";
 import { startRequiredMessage } from "#shared/contract/sequence.js";
 import { InferenceError } from "#shared/errors.js";
@@ -18,7 +18,7 @@ export function tensorRequest(
   const requestFor = (chosen: ServedModel, { inputs, outputs, sequence }: ValidInfer): InferenceRequest => ({
     model: chosen,
     tenant,
-    // Only a sequence that is there goes on under another version than the one that new ones get.
+    // Only an existing sequence continues under another version than the version for new sequences.
     sequence: sequence && (chosen === model ? sequence : { ...sequence, mayBegin: false }),
     inputs,
     outputs: outputs.map(({ name }) => name),
@@ -27,7 +27,7 @@ export function tensorRequest(
     deadlineMs: queue?.takesTimeout === true ? limits.defaultDeadlineMs : parameters.deadlineMs,
     queue,
     under: (pinned) => {
-      // To Triton, the sequences of two versions have nothing to do with each other.
+      // For Triton, the sequences of two versions are independent.
       if (version !== undefined && pinned.version !== version && sequence !== undefined) {
         throw new InferenceError("sequence_start_required", startRequiredMessage(model.name, sequence.id), {
           reason: "never_started",

@@ -13,11 +13,11 @@ const minInt64 = -(2n ** 63n);
 const maxUint64 = 2n ** 64n - 1n;
 
 /**
- * Turns JSON data into a tensor's little-endian bytes. Nested lists are flattened in order,
- * whatever their form, as Triton does. Integers wrap to the width of the datatype, but must be
- * 64-bit ones: a larger one cannot be meant for any width. Typed arrays write in the machine's own
- * order, which is little-endian on everything that node is released for except s390x.
- * @param input its name, for refusals
+ * Turns JSON data into a tensor's little-endian bytes. Flattens nested lists of any form in order,
+ * as Triton does. Integers wrap to the width of the datatype, but must fit in 64 bits: a larger
+ * integer cannot be meant for any width. Typed arrays use the machine's byte order, which is
+ * little-endian on every platform of node except s390x.
+ * @param input name of the input, for refusals
  * @param count elements that the tensor's shape asks for
  * @param maxBytes most that the tensor may take
  * @throws InferenceError
@@ -35,7 +35,7 @@ export function jsonToRaw(
       `receiving ${datatype} data via JSON is not supported. Please use the binary data format for input ${input}`,
     );
   }
-  // This comes before anything is allocated, since the shape is only what the client says.
+  // Checks before any allocation, because the shape is only a claim of the client.
   checkCount(data.count, count);
   if (datatype === "BYTES" && !data.holdsOnly("string")) throw unparsable("data", "string");
   const bytes = datatype === "BYTES" ? 4 * count + data.stringBytes : count * datatypeBytes[datatype];
@@ -138,8 +138,8 @@ function writeStrings(data: TensorData, bytes: number): Buffer {
 
 /**
  * Writes a tensor's little-endian bytes as the flat JSON array of an output's `data`. 64-bit
- * integers are exact, and floats are printed as Triton prints them.
- * @throws InferenceError where JSON has no form for the datatype, or a string is not UTF-8
+ * integers are exact, and floats look as Triton prints them.
+ * @throws InferenceError if JSON has no form for the datatype, or a string is not UTF-8
  */
 export function rawToJson(tensor: Tensor): string {
   const { data, datatype } = tensor;
@@ -174,15 +174,15 @@ export function rawToJson(tensor: Tensor): string {
 }
 
 /**
- * Returns what a typed array over `data` is made from. It wants its bytes aligned, and a tensor may
- * begin anywhere in a frame; an unaligned one is copied once.
+ * Returns the arguments for a typed array over `data`. A typed array needs aligned bytes, and a
+ * tensor may begin anywhere in a frame, so this copies unaligned bytes once.
  */
 function span(data: Buffer, size: number): [ArrayBufferLike, number, number] {
   const view = data.byteOffset % size === 0 ? data : new Uint8Array(data);
   return [view.buffer, view.byteOffset, Math.floor(data.length / size)];
 }
 
-/** A plain array is printed in half the time that joining a typed one takes. */
+/** Printing a plain array takes half the time of joining a typed array. */
 function integers(array: Integers): string {
   return `[${inPieces(array.length, (from, to) => JSON.stringify(Array.from(array.subarray(from, to))).slice(1, -1))}]`;
 }
@@ -190,8 +190,8 @@ function integers(array: Integers): string {
 type Integers = Int8Array | Int16Array | Int32Array | Uint8Array | Uint16Array | Uint32Array;
 
 /**
- * A whole number keeps `.0` and zero its sign, so that the reader gets floats back, whatever its
- * language makes of `1`.
+ * Prints a whole number with `.0` and zero with its sign, so that a reader in any language gets
+ * floats back.
  */
 function floats(array: Float32Array | Float64Array): string {
   const print = (value: number): string => {
@@ -202,8 +202,8 @@ function floats(array: Float32Array | Float64Array): string {
 }
 
 /**
- * How many elements are printed at a time. Meanwhile each is a string of its own, which takes far
- * more memory than its digits.
+ * Elements to print at a time. Meanwhile each is a string of its own, which takes far more memory
+ * than its digits.
  */
 const pieceLength = 65_536;
 

@@ -1,6 +1,6 @@
 /**
- * Gives the answer of a generator to a KServe request, whole or as a stream of what each iteration
- * of the generator added.
+ * Gives the answer of a generator to a KServe request, whole or as a stream of the text that each
+ * iteration of the generator added.
  */
 import type { ServerResponse } from "node:http";
 import type { TokenRecord } from "#shared/contract/generation.js";
@@ -22,7 +22,8 @@ export interface WholeText {
 }
 
 /**
- * Admits a generation and waits for its whole text. A client that disconnects cancels it.
+ * Admits a generation and waits for its whole text. A client that disconnects cancels the
+ * generation.
  * @throws InferenceError
  */
 export async function wholeText(
@@ -51,12 +52,12 @@ export async function wholeText(
 export const eventStream = { "content-type": "text/event-stream; charset=utf-8" };
 
 /**
- * Admits a generation and sends an event for each record that has text. Where no record has, the
- * final one makes the only event, so that every answer has one. The head waits for the first
+ * Admits a generation and sends an event for each record with text. If no record has text, the
+ * final record makes the only event, so that every answer has one. The head waits for the first
  * record, which may be a failure with a status of its own.
  * @param print writes the data of an event with these texts, one for each choice
- * @returns the refusal where the first record is one; undefined where it has answered by itself
- * @throws InferenceError before anything was answered
+ * @returns the refusal if the first record is one; undefined if the answer has been sent
+ * @throws InferenceError before any part of the answer
  */
 export async function streamText(
   { request }: TextGeneration,
@@ -103,7 +104,7 @@ function textsOf(record: TokenRecord, choices: number): string[] {
   return texts;
 }
 
-/** Puts a whole reply into the form of a stream with one event; it keeps its status. */
+/** Puts a whole reply into the form of a stream with one event, and keeps its status. */
 export function asEvent(reply: Reply): Reply {
   const body = reply.body.join("");
   return { ...reply, headers: { ...reply.headers, ...eventStream }, body: [`data: ${body}\n\n`] };
