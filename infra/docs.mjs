@@ -1,12 +1,14 @@
 /**
- * Writes the generated parts of the documents. In ARCHITECTURE.md these are the table of settings,
- * from the processes' schemas, and the graph of folders, from the imports; in test/README.md the
- * table of test files. With --check it only says whether the parts are current. It needs a build.
+ * Writes the generated parts of the documents: in docs/settings.md the table of settings, from the
+ * processes' schemas; in docs/errors.md the codes and texts of errors; in ARCHITECTURE.md the graph
+ * of folders, from the imports; in test/README.md the table of test files. With --check it only
+ * says whether the parts are current. It needs a build.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { globalRegistry, safeParse } from "zod";
 import { drawFolders } from "./checks/draw.mjs";
+import { codeTable, textTable } from "./error-tables.mjs";
 import { testTable } from "./test-table.mjs";
 
 // The import names are computed, because type checks run before the files of the build exist.
@@ -15,6 +17,8 @@ const dist = new URL("../dist/", import.meta.url).href;
 const { gatewaySettings } = await import(`${dist}gateway/config.js`);
 /** @type {typeof import("../gateway/jobs/config.js")} */
 const { jobsSettings } = await import(`${dist}gateway/jobs/config.js`);
+/** @type {typeof import("../shared/errors.js")} */
+const { errorKinds } = await import(`${dist}shared/errors.js`);
 /** @type {typeof import("../shared/settings.js")} */
 const { sharedSettings } = await import(`${dist}shared/settings.js`);
 /** @type {typeof import("../worker/config.js")} */
@@ -40,7 +44,7 @@ function rows(schema, who, skip = {}) {
 }
 
 const pages = {
-  "ARCHITECTURE.md": {
+  "docs/settings.md": {
     settings: [
       "| variable | read by | default | meaning |",
       "| --- | --- | --- | --- |",
@@ -49,6 +53,9 @@ const pages = {
       ...rows(jobsSettings, "jobs", gatewaySettings.shape),
       ...rows(workerSettings, "worker", sharedSettings.shape),
     ].join("\n"),
+  },
+  "docs/errors.md": { errors: codeTable(root, errorKinds), texts: textTable(errorKinds) },
+  "ARCHITECTURE.md": {
     folders: `\`\`\`mermaid\n${drawFolders(root)}\n\`\`\``,
   },
   "test/README.md": { files: testTable(root) },

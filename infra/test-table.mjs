@@ -36,7 +36,7 @@ function promisesOf(root, path) {
 }
 
 /** @param {string} comment the text between its marks */
-function firstSentence(comment) {
+export function firstSentence(comment) {
   const plain = comment
     .replaceAll(/^\s*\* ?/gm, " ")
     .replaceAll(/\s+/g, " ")

@@ -126,6 +126,26 @@ describe("the checks of the house", () => {
     ]);
   });
 
+  it("refuse a link to a heading that is not there", () => {
+    const headings = "# Notes\n\n## A file's `state`\n\n```sh\n# A comment\n```\n\n## Twice\n\n## Twice\n";
+    put("docs/notes.md", `${headings}\n[here](#a-files-state), [there](#twice-1), [gone](#twice-2)\n`);
+    put("docs/other.md", "[page](notes.md#notes), [code](notes.md#a-comment), [folder](../shared#a-folder)\n");
+    put("README.md", "[page](docs/notes.md#twice), [none](docs/gone.md#notes), [public](https://example.com/#notes)\n");
+    expect(faults()).toEqual([
+      "README.md: names docs/gone.md, which is not there",
+      "docs/notes.md: names #twice-2, which is not there",
+      "docs/other.md: names notes.md#a-comment, which is not there",
+      "docs/other.md: names ../shared#a-folder, which is not there",
+    ]);
+  });
+
+  it("refuse a README of more than 180 lines", () => {
+    put("README.md", "line\n".repeat(180));
+    expect(faults()).toEqual([]);
+    put("README.md", "line\n".repeat(181));
+    expect(faults()).toEqual(["README.md: 181 lines, at most 180"]);
+  });
+
   it("refuse the name of a file that is not in the README's folder", () => {
     put("gateway/http/README.md", "# HTTP\n\n`file.ts` comes first, `gone.ts` last.\n");
     expect(faults()).toEqual(["gateway/http/README.md: names gone.ts, which is not there"]);
@@ -177,5 +197,37 @@ describe("the linter", () => {
       "test/a/file.ts: has the setting BATON_FULL, which shared/setting-names.ts lacks",
       "shared/setting-names.ts: has BATON_GONE, which nothing reads",
     ]);
+  });
+
+  it.each([
+    ["what", "says what"],
+    ["where", "lies where"],
+    ["-body, -ever", "says nobody"],
+    ["is told, go on", "goes on"],
+  ])("refuse prose in which %s is frequent, in comments, tests and Markdown alike", (name, words) => {
+    const prose = Array.from(
+      { length: 1_000 },
+      (_, i) => ` * The worker ${i % 20 === 0 ? words : "reads an entry"} of the lane.`,
+    );
+    const comment = `/**\n${prose.join("\n")}\n */\nexport const other = 1;\n`;
+    put("shared/other.ts", comment);
+    put("shared/other.test.ts", comment);
+    put("OTHER.md", prose.map((line) => line.slice(3)).join("\n"));
+    expect(faults()).toEqual(
+      ["Markdown", "comments", "tests"].map(
+        (group) =>
+          expect.stringMatching(new RegExp(`^${group}: "${name}" stands [\\d.]+ times in 10,000 words`)) as string,
+      ),
+    );
+  });
+
+  it("leave questions, code and links out of the rates of prose", () => {
+    const prose = Array.from(
+      { length: 1_000 },
+      () => "The worker reads `what` it owns in [the lane](what.md). And what is next?",
+    );
+    put("OTHER.md", prose.join("\n\n"));
+    put("what.md", "# A page\n");
+    expect(faults()).toEqual([]);
   });
 });

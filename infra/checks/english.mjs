@@ -44,6 +44,24 @@ const RATES = [
 
 const PER = 10_000;
 
+/** Below this many words a group has no rate: a single word would be above every bound. */
+const FEWEST_WORDS = 5_000;
+
+/**
+ * @param {string} root
+ * @param {string[]} files
+ * @returns {string[]} a sentence for each rate that is above its bound
+ */
+export function checkEnglish(root, files) {
+  return ratesOf(readProse(root, files)).flatMap(({ group, words, rates }) =>
+    rates.flatMap(({ name, most, rate }) =>
+      most !== undefined && words >= FEWEST_WORDS && rate > most
+        ? [`${group}: "${name}" stands ${rate.toFixed(1)} times in 10,000 words, at most ${most} are allowed`]
+        : [],
+    ),
+  );
+}
+
 /** @param {Passage[]} prose */
 function ratesOf(prose) {
   return [...new Set(prose.map(({ group }) => group))].toSorted().map((group) => {

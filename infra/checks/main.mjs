@@ -5,16 +5,17 @@
 import { resolve } from "node:path";
 import { checkColumns } from "./columns.mjs";
 import { listFiles } from "./files.mjs";
+import { checkEnglish } from "./english.mjs";
 import { checkFolders } from "./folders.mjs";
+import { checkLengths } from "./lengths.mjs";
 import { checkOpenings } from "./openings.mjs";
 import { checkReferences } from "./references.mjs";
 import { checkSettings } from "./settings.mjs";
 
 const root = resolve(process.argv[2] ?? ".");
 const files = listFiles(root);
-const faults = [checkFolders, checkOpenings, checkColumns, checkReferences, checkSettings].flatMap((check) =>
-  check(root, files),
-);
+const checks = [checkFolders, checkOpenings, checkColumns, checkLengths, checkReferences, checkSettings, checkEnglish];
+const faults = checks.flatMap((check) => check(root, files));
 for (const fault of faults) console.error(fault);
 if (faults.length > 0) {
   console.error(`\n${faults.length} faults; infra/checks/README.md says what each check is for.`);

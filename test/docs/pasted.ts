@@ -1,4 +1,4 @@
-/** Runs a text of the README as a reader does, pasted into a program in the checkout. */
+/** Runs a text of a page for users as a reader does, pasted into a program in the checkout. */
 import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

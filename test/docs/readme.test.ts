@@ -1,49 +1,77 @@
 /**
- * The README's commands and programs run without a change in any byte; the test's gateway answers
- * for port 8000. Only the demo with audio has a test elsewhere.
+ * The commands and programs of the README and of docs/ run without a change in any byte; the test's
+ * gateway answers for port 8000. Only the demo with audio has a test elsewhere.
  */
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { connect, credsAuthenticator } from "nats";
 import { describe, expect, it } from "vitest";
 import { useFleet } from "../support/fleet/use-fleet.js";
-import { root } from "../support/fleet/root.js";
 import { recordsIn } from "../support/streams/event-source.js";
 import { until } from "../support/until.js";
 import { nth } from "../faults/pace.js";
 import { GatewayFront, type FrontHooks } from "./gateway-front.js";
+import { blocksOf, pages } from "./pages.js";
 import { runPasted } from "./pasted.js";
 
 const demo = ["simple", "accumulate", "word-lstm", "tale-gpt", "my_lstm_model"];
-const readme = readFileSync(join(root, "README.md"), "utf8");
-const blocksOf = (language: string, text = readme) =>
-  [...text.matchAll(new RegExp(`^\`\`\`${language}\n([^]*?)^\`\`\``, "gm"))].map(([, block = ""]) => block);
-const commands = blocksOf("sh", readme.slice(readme.indexOf("## First requests")));
-const programs = blocksOf("js");
+/** The commands of each page. A page that is not here has none. */
+const COMMANDS: Readonly<Record<string, number>> = {
+  "README.md": 6,
+  "docs/batches.md": 2,
+  "docs/command-line.md": 1,
+  "docs/jobs.md": 3,
+  "docs/models.md": 3,
+  "docs/sequences.md": 2,
+  "docs/streams.md": 3,
+  "docs/webhooks.md": 2,
+};
+const programs = pages.flatMap(({ path }) => blocksOf("js", path));
 
-describe("the README's first requests", () => {
+describe("the first requests", () => {
   const served = useFleet({ workers: 2, jobs: 1, models: demo, guarded: true });
-  const paste = (block: string) => runPasted(["sh", "-e"], block, served.url);
+  const pasted = new Set<string>();
+  /** Runs the block of a page with that index. */
+  const paste = (path: string, index: number) => {
+    const block = blocksOf("sh", path)[index];
+    if (block === undefined) throw new Error(`${path} has no command ${index}`);
+    pasted.add(block);
+    return runPasted(["sh", "-e"], block, served.url);
+  };
 
   it("are twenty-one, two of them in the demo with audio, and the start stands before them", () => {
-    expect(commands).toHaveLength(21);
-    expect(commands.slice(18, 20).every((block) => block.includes("infra/demos/silero-vad"))).toBe(true);
-    expect(blocksOf("sh")).toEqual(["npm start\n", ...commands]);
+    const commands = pages.map(({ path }) => [path, blocksOf("sh", path).length] as const);
+    expect(Object.fromEntries(commands.filter(([, count]) => count > 0))).toEqual(COMMANDS);
+    expect(Object.values(COMMANDS).reduce((sum, count) => sum + count)).toBe(1 + 21);
+    expect(blocksOf("sh", "docs/models.md").map((block) => block.includes("infra/demos/silero-vad"))).toEqual([
+      true,
+      true,
+      false,
+    ]);
+    expect(blocksOf("sh", "README.md")[0]).toBe("npm start\n");
+  });
+
+  it("are in blocks of a language that runs, and all other blocks are samples", () => {
+    for (const { path, text } of pages) {
+      const known = ["sh", "js", "json", "mermaid", ""].flatMap((language) => blocksOf(language, path));
+      expect(text.match(/^\s*(?:```|~~~)/gm) ?? [], path).toHaveLength(2 * known.length);
+    }
+    const plain = pages.flatMap(({ path }) => blocksOf("", path));
+    expect(plain.filter((block) => !block.startsWith("parameters {"))).toEqual([]);
   });
 
   it("add and subtract", async () => {
-    expect(await paste(commands[0] ?? "")).toContain('"data":[2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17]');
+    expect(await paste("README.md", 1)).toContain('"data":[2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17]');
   });
 
   it("remember a sum from one step to the next", async () => {
-    const said = await paste(commands[1] ?? "");
+    const said = await paste("README.md", 2);
     expect(
       [...said.matchAll(/"OUTPUT","datatype":"INT32","shape":\[1,1\],"data":\[(\d+)\]/g)].map(([, sum]) => sum),
     ).toEqual(["20", "42"]);
   });
 
   it("chat about a cat and a portal", async () => {
-    const events = (await paste(commands[2] ?? "")).split("\n").filter((line) => line.startsWith("data: {"));
+    const events = (await paste("README.md", 3)).split("\n").filter((line) => line.startsWith("data: {"));
     const chunks = events.map((line) => JSON.parse(line.slice(6)) as { choices: { delta: { content?: string } }[] });
     const tale = chunks.map(({ choices }) => choices[0]?.delta.content ?? "").join("");
     expect(events.length).toBeGreaterThan(20);
@@ -52,14 +80,14 @@ describe("the README's first requests", () => {
   });
 
   it("stream a tale as Triton does", async () => {
-    const events = (await paste(commands[3] ?? "")).split("\n").filter((line) => line !== "");
+    const events = (await paste("docs/streams.md", 0)).split("\n").filter((line) => line !== "");
     const tale = events.map((line) => (JSON.parse(line.slice(6)) as { text_output: string }).text_output).join("");
     expect(events.length).toBeGreaterThan(20);
     expect(tale).toMatch(/\bcat\b/i);
   });
 
   it("submit a tale and read it later", async () => {
-    const said = await paste(commands[4] ?? "");
+    const said = await paste("README.md", 4);
     const records = recordsIn(said);
     expect(records.map(({ index }) => index)).toEqual(records.map((_, i) => i));
     expect(records.at(-1)?.reason).toBe("finished");
@@ -67,20 +95,20 @@ describe("the README's first requests", () => {
   });
 
   it("tell a tale that goes on from its opening, and ends", async () => {
-    const tale = await paste(commands[5] ?? "");
+    const tale = await paste("docs/sequences.md", 0);
     expect(tale).toMatch(/^Once upon a time\b/);
     expect(tale.split(" ").length).toBeGreaterThan(20);
     expect(tale.trim()).toMatch(/[.!?"]$/);
   });
 
   it("read a tale as text, as a durable stream", async () => {
-    const said = await paste(commands[7] ?? "");
+    const said = await paste("docs/streams.md", 1);
     expect(said).toMatch(/^event: data\n/m);
     expect(said.trim()).toMatch(/event: control\ndata: {.*"streamClosed":true}$/);
   });
 
   it("tell where and how a stream is read from NATS", async () => {
-    expect(JSON.parse(await paste(commands[8] ?? ""))).toMatchObject({
+    expect(JSON.parse(await paste("docs/streams.md", 2))).toMatchObject({
       subject: expect.stringMatching(/^baton\.v1\.default\.tale-gpt\.[\w-]+$/) as string,
       servers: served.fleet.nats.guard?.env["BATON_NATS_PUBLIC_URLS"]?.split(","),
       jetstream: null,
@@ -88,74 +116,80 @@ describe("the README's first requests", () => {
   });
 
   it("submit a job, fetch its result and find it by its label", async () => {
-    const said = await paste(commands[10] ?? "");
+    const said = await paste("docs/jobs.md", 0);
     expect(said).toContain('"text_output":"');
     expect(said).toMatch(/"object":"list","data":\[\{"id":"job_[^"]*","object":"job","type":"generate"/);
     expect(said).toContain('"state":"completed"');
   });
 
   it("submit a job for later, which is listed until then", async () => {
-    const [submitted = "", listed = ""] = (await paste(commands[11] ?? "")).replace("}{", "}\n{").split("\n");
+    const [submitted = "", listed = ""] = (await paste("docs/jobs.md", 1)).replace("}{", "}\n{").split("\n");
     const { id } = JSON.parse(submitted) as { id: string };
     expect(JSON.parse(listed)).toMatchObject({ data: [{ id, state: "scheduled", attempts: 3 }] });
   });
 
   it("make a schedule, look at it and its jobs, and remove it", async () => {
-    const said = await paste(commands[12] ?? "");
+    const said = await paste("docs/jobs.md", 2);
     expect(said).toMatch(/^\{"id":"sched_[^"]*","object":"schedule","model":"tale-gpt"/);
     expect(said).toContain('"state":"active"');
     expect(said).toContain('{"object":"list","data":[],');
   });
 
   it("look at a sequence, fork it, carry it and end it", async () => {
-    const said = (await paste(commands[9] ?? "")).replaceAll("}{", "}\n{").split("\n");
+    const said = (await paste("docs/sequences.md", 1)).replaceAll("}{", "}\n{").split("\n");
     const ids = said.slice(1).map((line) => (JSON.parse(line) as { sequence_id: number }).sequence_id);
     expect(ids).toEqual([7, 8, 9, 7]);
   });
 
   it("have a file of requests answered", { timeout: 120_000 }, async () => {
-    const said = await paste(commands[13] ?? "");
+    const said = await paste("docs/batches.md", 0);
     expect(said).toMatch(/"object":"batch","endpoint":"\/v1\/completions"/);
     expect(said).toMatch(/batch batch_\S+: completed, 3 answered, 0 failed$/m);
     expect(said.match(/"status_code":200/g)).toHaveLength(3);
   });
 
   it("make a webhook, which shows its secret", async () => {
-    const made = JSON.parse(await paste(commands[14] ?? "")) as { id: string; secret: string };
+    const made = JSON.parse(await paste("docs/webhooks.md", 0)) as { id: string; secret: string };
     expect([made.id, made.secret]).toEqual([expect.stringMatching(/^wh_/), expect.stringMatching(/^whsec_/)]);
   });
 
   it("submit a job with a webhook of its own, which shows its secret", async () => {
-    const job = JSON.parse(await paste(commands[15] ?? "")) as { id: string; webhook: { secret: string } };
+    const job = JSON.parse(await paste("docs/webhooks.md", 1)) as { id: string; webhook: { secret: string } };
     expect([job.id, job.webhook.secret]).toEqual([expect.stringMatching(/^job_/), expect.stringMatching(/^whsec_/)]);
   });
 
   it("upload a file", async () => {
-    const said = JSON.parse(await paste(commands[16] ?? "")) as object;
+    const said = JSON.parse(await paste("docs/batches.md", 1)) as object;
     expect(said).toMatchObject({ object: "file", filename: "lines.jsonl", purpose: "batch", bytes: 113 });
   });
 
   it("are shorter with the command line", { timeout: 120_000 }, async () => {
-    const said = await paste(commands[17] ?? "");
+    const said = await paste("docs/command-line.md", 0);
     expect(said).toMatch(/\bcat\b/i);
     expect(said).toMatch(/^OUTPUT +INT32 +\[1,1\] +20$/m);
     expect(said).toMatch(/^5 +1 +1 /m);
   });
 
   it("take a step of the tutorials' model", async () => {
-    expect(JSON.parse(await paste(commands[20] ?? ""))).toMatchObject({
+    expect(JSON.parse(await paste("docs/models.md", 2))).toMatchObject({
       model_name: "my_lstm_model",
       parameters: { sequence_step: 1 },
     });
   });
 
   it("show the fleet", async () => {
-    const { workers, models } = JSON.parse(await paste(commands[6] ?? "")) as {
+    const { workers, models } = JSON.parse(await paste("README.md", 5)) as {
       workers: unknown[];
       models: { name: string }[];
     };
     expect(workers).toHaveLength(2);
     expect(models.map(({ name }) => name).sort()).toEqual([...demo].sort());
+  });
+
+  it("have all run, but for the start and the demo with audio", () => {
+    const all = pages.flatMap(({ path }) => blocksOf("sh", path));
+    const elsewhere = (block: string) => block === "npm start\n" || block.includes("infra/demos/silero-vad");
+    expect(pasted).toEqual(new Set(all.filter((block) => !elsewhere(block))));
   });
 });
 
@@ -171,7 +205,7 @@ function expectWhole(printed: string): void {
 const runProgram = (text: string | undefined, url: string) =>
   runPasted(["node", "--input-type=module"], text ?? "", url);
 
-describe("the README's programs", () => {
+describe("the programs", () => {
   const served = useFleet({ gateways: 1, workers: 1, models: ["tale-gpt"], guarded: true });
 
   it("are four, the last of them for a fleet that captures records", () => {
@@ -253,7 +287,7 @@ describe("the README's programs", () => {
   });
 });
 
-describe("the README's program for JetStream", () => {
+describe("the program for JetStream", () => {
   const env = { BATON_CAPTURE_TTL_MS: "60000" };
   const served = useFleet({ gateways: 1, workers: 1, models: ["tale-gpt"], guarded: true, env });
 

@@ -1,18 +1,20 @@
-/** The README's demo of a published recurrent model runs as printed. */
+/** The demo of a published recurrent model in docs/models.md runs as printed. */
 import { execFile } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startFleet, type Fleet } from "../support/fleet/fleet.js";
 import { root } from "../support/fleet/root.js";
+import { pages } from "./pages.js";
 
 const run = promisify(execFile);
-const readme = readFileSync(join(root, "README.md"), "utf8");
-const commands = readme.split("\n").filter((line) => line.startsWith("node infra/demos/silero-vad/"));
+const commands = pages
+  .flatMap(({ text }) => text.split("\n"))
+  .filter((line) => line.startsWith("node infra/demos/silero-vad/"));
 
-describe("the README's demo with audio", () => {
+describe("the documents' demo with audio", () => {
   const folder = mkdtempSync(join(tmpdir(), "baton-demo-"));
   let fleet: Fleet;
   beforeAll(async () => {

@@ -4,7 +4,7 @@
  * test runs.
  */
 import { execFileSync } from "node:child_process";
-import { mkdtempSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { root } from "./root.js";
@@ -19,6 +19,7 @@ export default function setup(): void {
     await build(${JSON.stringify(logs)});`;
   try {
     execFileSync(process.execPath, ["--input-type=module", "-e", program], { cwd: root, stdio: "inherit" });
+    rmSync(logs, { recursive: true });
   } catch (error) {
     process.env["BATON_BUILD_FAILED"] = error instanceof Error ? error.message : String(error);
   }

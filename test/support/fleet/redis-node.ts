@@ -5,6 +5,7 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { Redis } from "ioredis";
+import { delay } from "#shared/retry.js";
 import { until } from "../until.js";
 import { startBroker, type Broker } from "./broker.js";
 import { connectTo, type RedisServer } from "./redis.js";
@@ -114,6 +115,30 @@ export async function infoOf(redis: Redis, field: string): Promise<string | unde
  */
 export async function onlineReplicas({ admin }: RedisNode): Promise<number> {
   return (await admin.info("replication")).match(/,state=online,/g)?.length ?? 0;
+}
+
+/** A replica gives up by itself after five seconds, and a busy machine may take longer. */
+const ASK_AGAIN_MS = 6_000;
+
+/**
+ * Asks a replica to take its master's place, and asks again, as an operator does, until the replica
+ * is a master. Resolves when the replica has received the first call.
+ */
+export async function promote(replica: Redis): Promise<void> {
+  await settled(async () => (await replica.cluster("FAILOVER")) === "OK");
+  void askAgain(replica);
+}
+
+async function askAgain(replica: Redis): Promise<void> {
+  try {
+    for (;;) {
+      await delay(ASK_AGAIN_MS);
+      if ((await infoOf(replica, "role")) === "master") return;
+      await replica.cluster("FAILOVER");
+    }
+  } catch {
+    // The server is down: the test is over, or fails by itself because no server took its place.
+  }
 }
 
 /** Resolves when the condition holds. A condition that throws does not hold yet. */

@@ -2,9 +2,8 @@
  * The two kinds of Redis in which another server can take the primary's place, in one form, for
  * tests that expect the same of both.
  */
-import { delay } from "#shared/retry.js";
 import { startRedisCluster } from "./redis-cluster.js";
-import { infoOf, type RedisNode } from "./redis-node.js";
+import { infoOf, promote, type RedisNode } from "./redis-node.js";
 import { startWatchedRedis } from "./redis-sentinel.js";
 
 export interface Replaceable {
@@ -19,21 +18,6 @@ export interface Replaceable {
   /** Asks for a failover while every server is up. */
   handOver(former: RedisNode): Promise<void>;
   dispose(): Promise<void>;
-}
-
-/** A server gives up by itself after five seconds, and a busy machine may take longer. */
-const ASK_AGAIN_MS = 6_000;
-
-async function askAgain({ admin }: RedisNode): Promise<void> {
-  try {
-    for (;;) {
-      await delay(ASK_AGAIN_MS);
-      if ((await infoOf(admin, "role")) === "master") return;
-      await admin.cluster("FAILOVER");
-    }
-  } catch {
-    // The server is down: the test is over, or fails by itself because no server took its place.
-  }
 }
 
 export const replaceables = ["a Cluster", "a primary with Sentinels"] as const;
@@ -51,8 +35,7 @@ export async function startReplaceable(
       const are = await Promise.all(cluster.nodes.map(replicaOf));
       const replica = cluster.nodes[are.indexOf(true)];
       if (replica === undefined) throw new Error("the primary has no replica");
-      await replica.admin.cluster("FAILOVER");
-      void askAgain(replica);
+      await promote(replica.admin);
     };
     return { ...cluster, primaryOf: (key) => cluster.masterOf(key), handOver };
   }

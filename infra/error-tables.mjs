@@ -1,0 +1,52 @@
+/**
+ * The tables of docs/errors.md: the codes with their meanings, and the fixed texts. The meaning of
+ * a code is the first sentence of its comment in shared/errors.ts.
+ */
+import { readScript } from "./checks/files.mjs";
+import { firstSentence } from "./test-table.mjs";
+
+/** @import { ErrorKind } from "../shared/errors.js" */
+
+const SOURCE = "shared/errors.ts";
+
+/**
+ * @param {string} root
+ * @param {Readonly<Record<string, ErrorKind>>} kinds
+ * @returns {string} Markdown
+ */
+export function codeTable(root, kinds) {
+  const meanings = meaningsIn(root);
+  const rows = Object.entries(kinds).map(
+    ([code, { status, retry }]) =>
+      `| \`${code}\` | ${status} | ${retry ? "yes" : "no"} | ${cell(meanings.get(code) ?? "")} |`,
+  );
+  return ["| code | status | retry | meaning |", "| --- | --- | --- | --- |", ...rows].join("\n");
+}
+
+/**
+ * @param {Readonly<Record<string, ErrorKind>>} kinds
+ * @returns {string} Markdown
+ */
+export function textTable(kinds) {
+  const rows = Object.entries(kinds).flatMap(([code, { texts = {} }]) =>
+    Object.values(texts).map((text) => `| \`${cell(text)}\` | \`${code}\` |`),
+  );
+  return ["| text | code |", "| --- | --- |", ...rows].join("\n");
+}
+
+/**
+ * @param {string} root
+ * @returns {Map<string, string>} a sentence for each code that has a comment
+ */
+function meaningsIn(root) {
+  const { text, comments } = readScript(root, SOURCE);
+  /** @type {Map<string, string>} */
+  const found = new Map();
+  for (const { value, end } of comments) {
+    const code = /^\n {2}(\w+): \{/.exec(text.slice(end))?.[1];
+    if (code !== undefined) found.set(code, firstSentence(value));
+  }
+  return found;
+}
+
+const cell = (/** @type {string} */ text) => text.replaceAll("|", "\\|");
