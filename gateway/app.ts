@@ -83,7 +83,7 @@ export function buildApp(options: AppOptions): GatewayApp {
   });
   const bodies = options.bodies ?? new Bodies();
   const tenantOf = options.tenantOf ?? onlyTenant;
-  const reader = new RequestReader(bodies, options.parseThread);
+  const reader = new RequestReader(options.parseThread);
   const printer = new TensorPrinter(options.printThread);
   addKserveRoutes(router, { ...options, bodies, reader, printer, tenantOf });
   if (options.requests !== undefined) addRequestRoutes(router, options.requests, tenantOf);
@@ -113,6 +113,7 @@ export function buildApp(options: AppOptions): GatewayApp {
     tenantOf,
     inference: options.inference,
     limits: options.limits,
+    bodies,
     reader,
     printer,
     onBug(error, { method, url = "" }, requestId) {

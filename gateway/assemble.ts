@@ -208,7 +208,7 @@ export async function assemble(options: AssemblyOptions, lifecycle: Lifecycle): 
     deadlines,
     bus,
     fleet,
-    reader: new RequestReader(bodies, parseThread),
+    reader: new RequestReader(parseThread),
     limits: limitsOfBodies,
     printer: new TensorPrinter(printThread),
     jobTtlMs: config.BATON_JOB_TTL_MS,

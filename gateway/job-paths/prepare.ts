@@ -80,7 +80,7 @@ export async function prepare(
   const { model, others, reader, stillWanted = () => undefined } = context;
   const limits = { ...context.limits, defaultDeadlineMs: LONGEST_WAIT_MS };
   const reading = { path: type, headerLength: undefined, model, others, limits };
-  const read = await reader.readBody(body, {}, reading, stillWanted);
+  const read = await reader.read(body, body.length, reading, stillWanted);
   if (model.generator !== undefined) return prepareText({ ...context, limits }, type, read, options, waitMs);
   const leveled = withLevel(read, model, options);
   const request = tensorRequest({ ...context, limits }, leveled, context.idempotencyKey);

@@ -12,7 +12,7 @@ import { tokenSubject } from "#shared/queue/keys.js";
 import { encodeRequestId, parsePin, type RequestAddress } from "#shared/queue/address.js";
 import { readRecord, type RequestRecord } from "#shared/queue/pieces/outcome.js";
 import type { RedisClient } from "#shared/redis/connect.js";
-import { renderInfer } from "../kserve/http/infer.js";
+import { renderInfer } from "../kserve/http/infer-response.js";
 import { claimedIndex } from "../stream/records.js";
 
 type State = "queued" | "running" | "completed" | "failed" | "cancelled" | "expired";

@@ -8,7 +8,6 @@ import { connectRedis } from "#shared/redis/connect.js";
 import { AdmissionBatcher } from "../../gateway/admission/batcher.js";
 import { Deadlines } from "../../gateway/admission/deadlines.js";
 import { directoryOf } from "../../gateway/fleet/models.js";
-import { Bodies } from "../../gateway/http/bodies.js";
 import { defaultLimits } from "../../gateway/http/limits.js";
 import { Jobs } from "../../gateway/job-paths/jobs.js";
 import { RequestReader } from "../../gateway/kserve/http/request-reader.js";
@@ -40,7 +39,7 @@ it("says that it may have been accepted", async () => {
     deadlines: new Deadlines({ redis: lab.redis, bus, log }),
     bus,
     fleet: { directory: directoryOf([]) },
-    reader: new RequestReader(new Bodies()),
+    reader: new RequestReader(),
     limits: defaultLimits,
     printer: new TensorPrinter(),
     jobTtlMs: 60_000,

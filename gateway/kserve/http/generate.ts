@@ -3,19 +3,18 @@
  * flat JSON object instead of tensors. For generators, and any other model whose inputs flat JSON
  * can express.
  */
-import type { ServedModel } from "#shared/contract/announcement.js";
 import { refusalOf } from "../../admission/inference.js";
 import { fixedError } from "#shared/errors.js";
 import { textBodyLimit } from "../../http/limits.js";
 import type { Tensor } from "#shared/frame.js";
-import { elementCount } from "#shared/model/datatype.js";
 import type { ModelExchange } from "./exchange.js";
 import { readTextGeneration, refuseRepeating, type TextGeneration } from "../text-generation.js";
 import { outputTensor } from "../text-tensors.js";
 import { acceptedReply, prefersAsync, readIdempotencyKey } from "../../http/headers.js";
 import type { ReadRequest } from "./read-request.js";
+import { receiveRequest } from "./receive-request.js";
 import { tensorRequest } from "./tensor-request.js";
-import { rawToJson } from "./tensors-json.js";
+import { renderGenerate } from "./generate-response.js";
 import { errorReply } from "../../http/errors.js";
 import { withHeaders, type Reply } from "../../http/reply.js";
 import { asEvent, streamText, wholeText } from "./text-answer.js";
@@ -57,7 +56,8 @@ export async function generateStreamOverHttp(exchange: ModelExchange): Promise<R
   return refusal && asEvent(refusal);
 }
 
-async function readReady({ incoming, model, others, reader, limits }: ModelExchange): Promise<Ready> {
+async function readReady(exchange: ModelExchange): Promise<Ready> {
+  const { incoming, model, others, limits } = exchange;
   const idempotencyKey = readIdempotencyKey(incoming.headers);
   const encoding = incoming.headers["content-encoding"]?.trim().toLowerCase() ?? "";
   if (encoding !== "" && encoding !== "identity") {
@@ -66,7 +66,7 @@ async function readReady({ incoming, model, others, reader, limits }: ModelExcha
   }
   const terms = { maxBytes: textBodyLimit(limits) };
   const reading = { path: "generate", headerLength: undefined, model, others, limits } as const;
-  return { ...(await reader.read(incoming, terms, reading)), idempotencyKey };
+  return { ...(await receiveRequest(exchange, incoming, terms, reading)), idempotencyKey };
 }
 
 /**
@@ -108,23 +108,4 @@ function jsonText(text: string): Reply {
  */
 function manyResponses(): Reply {
   return errorReply(fixedError("invalid_argument", "manyResponses"), "kserve", 200);
-}
-
-/**
- * Writes a result as one flat object. An output of one element becomes that element, without a
- * list.
- * @throws InferenceError if an output has no form in JSON
- */
-export function renderGenerate(
-  model: Pick<ServedModel, "name" | "version">,
-  id: string,
-  tensors: readonly Tensor[],
-): string {
-  const idMember = id === "" ? "" : `,"id":${JSON.stringify(id)}`;
-  const outputs = tensors.map((tensor) => {
-    const list = rawToJson(tensor);
-    return `,${JSON.stringify(tensor.name)}:${elementCount(tensor.shape) === 1 ? list.slice(1, -1) : list}`;
-  });
-  const { name, version } = model;
-  return `{"model_name":${JSON.stringify(name)},"model_version":${JSON.stringify(version)}${idMember}${outputs.join("")}}`;
 }

@@ -81,6 +81,7 @@ export function addKserveRoutes(router: Router, options: KserveRoutesOptions): v
       version: named,
       others,
       inference,
+      bodies: options.bodies,
       reader,
       printer,
       limits,

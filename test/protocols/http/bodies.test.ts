@@ -9,6 +9,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { Bodies } from "../../../gateway/http/bodies.js";
 import { defaultLimits } from "../../../gateway/http/limits.js";
 import { ParseThread } from "../../../gateway/kserve/http/parse-thread.js";
+import { receiveRequest } from "../../../gateway/kserve/http/receive-request.js";
 import { RequestReader } from "../../../gateway/kserve/http/request-reader.js";
 import { readRequest, type Reading } from "../../../gateway/kserve/http/read-request.js";
 import { root } from "../../support/fleet/root.js";
@@ -97,13 +98,13 @@ describe("the parsing thread", () => {
   const asked = vi.spyOn(thread, "read").mockImplementation((body, reading) => {
     return Promise.resolve().then(() => readRequest(body, reading));
   });
-  const reader = new RequestReader(new Bodies(256 * KiB * KiB), thread);
+  const parts = { bodies: new Bodies(256 * KiB * KiB), reader: new RequestReader(thread) };
   let reading: Reading;
   let settled: Promise<unknown> = Promise.resolve();
   const server = createServer((incoming: IncomingMessage, outgoing) => {
     const jsonBytes = reading.headerLength === undefined ? undefined : Number(reading.headerLength);
     const terms = { maxBytes: defaultLimits.binaryBytes, jsonBytes };
-    settled = reader.read(incoming, terms, reading).catch(() => undefined);
+    settled = receiveRequest(parts, incoming, terms, reading).catch(() => undefined);
     void settled.then(() => outgoing.end());
   });
   beforeAll(() => once(server.listen(0, "127.0.0.1"), "listening"));

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { Tensor } from "#shared/frame.js";
-import { renderInfer } from "./infer.js";
+import { renderInfer } from "./infer-response.js";
 import { rawToJson } from "./tensors-json.js";
 
 const tensor = (name: string, ...values: number[]): Tensor => {
