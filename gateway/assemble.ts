@@ -1,11 +1,10 @@
 /**
- * Opens everything that admits requests: the connections, the watch on the fleet, and the app with
- * all paths. A gateway listens for clients and gives their requests to the app. The jobs process
- * gives the app requests for which no client waits.
+ * Opens the parts that a gateway and a jobs process share: the connections, the watch on the fleet,
+ * and everything that admits requests.
  */
 import { setMaxListeners } from "node:events";
-import { createRequire } from "node:module";
 import type { Logger } from "pino";
+import type { QueueLimits } from "#shared/queue/admission/limits.js";
 import { joinDeployment, type Deployment } from "#shared/queue/deployment.js";
 import { replySubject } from "#shared/queue/keys.js";
 import { listProcess, type ListedProcess } from "#shared/queue/note-process.js";
@@ -13,43 +12,35 @@ import type { Lifecycle } from "#shared/lifecycle.js";
 import { connectBus, type Bus } from "#shared/nats/connect.js";
 import { connectRedis, whenReady, type RedisClient, type RedisSettings } from "#shared/redis/connect.js";
 import { checkServer } from "#shared/redis/server.js";
-import { SleepingStates } from "#shared/sleeping-states.js";
 import { AdmissionBatcher } from "./admission/batcher.js";
-import { CallingInference } from "./admission/client-calls.js";
 import { Deadlines } from "./admission/deadlines.js";
 import type { EnqueueSettings } from "./admission/enqueue.js";
 import type { Inference } from "./admission/inference.js";
 import { QueueLoads } from "./admission/loads.js";
-import type { AddressTerms } from "./admission/request-id.js";
 import { QueuedInference } from "./admission/submit.js";
-import { buildApp, type GatewayApp } from "./app.js";
 import { Batches } from "./batches/batches.js";
 import type { AdmissionConfig } from "./config.js";
 import { Files } from "./files/files.js";
 import { openStore } from "./files/open-store.js";
 import { GoneBack } from "./fleet/gone-back.js";
 import { FleetWatch } from "./fleet/watch.js";
-import { Bodies } from "./http/bodies.js";
-import { defaultLimits } from "./http/limits.js";
-import { parseWeights, type TenantOf } from "./http/tenant.js";
+import { defaultLimits, type Limits } from "./http/limits.js";
+import { parseWeights } from "./http/tenant.js";
 import { Jobs } from "./job-paths/jobs.js";
 import { ParseThread } from "./kserve/http/parse-thread.js";
 import { RequestReader } from "./kserve/http/request-reader.js";
 import { TensorPrinter } from "./kserve/http/tensor-printer.js";
 import { PendingRequests } from "./outcomes/pending.js";
 import { OutcomeSweeper } from "./outcomes/sweep.js";
-import { Requests } from "./requests/requests.js";
-import { Sequences } from "./sequences/sequences.js";
 import { Readers } from "./stream/readers.js";
 import { Relay } from "./stream/relay.js";
-import { captureTerms, openSubscriptions, publishesLabels } from "./subscriptions/open.js";
+import { captureTerms, publishesLabels } from "./subscriptions/open.js";
 import { TokenStream } from "./subscriptions/token-stream.js";
 import { parseRanges } from "./webhooks/addresses.js";
 import { parseKey, SecretBox } from "./webhooks/secrets.js";
 import { Schedules } from "./schedules/schedules.js";
 import { Webhooks } from "./webhooks/webhooks.js";
 
-const { version } = createRequire(import.meta.url)("#package.json") as { version: string };
 /** How long the start waits for Redis, in ms. Then it fails. */
 const START_BUDGET_MS = 60_000;
 /**
@@ -62,42 +53,42 @@ export interface AssemblyOptions {
   /** A name that no other process has or will have. */
   readonly name: string;
   readonly config: AdmissionConfig;
-  readonly serverName: string;
-  readonly tenantOf: TenantOf;
-  /** Whether the process takes no further requests. */
-  readonly stopping: () => boolean;
-  /** Undefined in a gateway, because its clients wait. Set in the jobs process. */
-  readonly unattended?: Unattended;
   readonly log: Logger;
 }
 
-/** Settings of an app that only this process calls. */
-export interface Unattended {
-  /** Deadline of a request that names none, in ms. */
-  readonly deadlineMs: number;
-  /** Puts a layer between the app's paths and admission. */
-  wrap(inner: Inference, addresses: AddressTerms, sweeper: OutcomeSweeper): Inference;
-}
-
+/** The parts that a gateway and a jobs process share. */
 export interface Assembly {
   readonly link: RedisSettings;
   readonly redis: RedisClient;
+  /** A second connection, for large values. */
+  readonly forLarge: RedisClient;
   readonly bus: Bus;
   readonly deployment: Deployment;
   readonly fleet: FleetWatch;
-  readonly requests: Requests;
+  readonly loads: QueueLoads;
+  readonly queue: EnqueueSettings;
+  readonly queueLimits: QueueLimits;
+  readonly sweeper: OutcomeSweeper;
+  readonly relay: Relay;
+  readonly inference: Inference;
+  /** Undefined if the deployment captures no records. */
+  readonly stream: TokenStream | undefined;
+  readonly limits: Limits;
+  /** Parses long bodies. */
+  readonly parseThread: ParseThread;
+  /** Prints large tensors. */
+  readonly printThread: ParseThread;
   readonly jobs: Jobs;
   readonly schedules: Schedules;
   readonly webhooks: Webhooks;
   readonly files: Files;
   readonly batches: Batches;
   readonly box: SecretBox;
-  readonly app: GatewayApp;
 }
 
 /** Opens all parts in order; `lifecycle` closes them. */
 export async function assemble(options: AssemblyOptions, lifecycle: Lifecycle): Promise<Assembly> {
-  const { kind, name: gateway, config, serverName, tenantOf, stopping, unattended, log } = options;
+  const { kind, name: gateway, config, log } = options;
   const closing = new AbortController();
   setMaxListeners(LOOPS, closing.signal);
   const link = { url: config.BATON_REDIS_URL, name: gateway, durability: config.BATON_DURABILITY, log };
@@ -120,7 +111,7 @@ export async function assemble(options: AssemblyOptions, lifecycle: Lifecycle): 
   await bus.subscribe(replySubject(gateway), (message) => pending.receive(message));
   const sweeper = new OutcomeSweeper(redis);
   const goneBack = new GoneBack(log);
-  const limits = queueLimits(config, unattended !== undefined);
+  const limits = queueLimitsOf(config, kind === "jobs");
   const { buckets } = deployment;
   const watched = { redis, buckets, log, onGone: () => pending.lookAtAll(), goneBack, limits };
   const fleet = await FleetWatch.start(watched, closing.signal);
@@ -179,25 +170,11 @@ export async function assemble(options: AssemblyOptions, lifecycle: Lifecycle): 
     graceMs,
     log,
   });
-  const requests = new Requests({ redis, bus, relay, outcomeTtlMs: streamTtlMs });
-  const subscriptions = openSubscriptions(config, { redis, bus, requests, models: fleet, stream });
-  const sequences = new Sequences({
-    redis,
-    forLarge,
-    buckets,
-    models: fleet,
-    limits,
-    shares: loads,
-    maxStateBytes: config.BATON_MAX_STATE_BYTES,
-    sleeping: new SleepingStates(config.BATON_HIBERNATE_DIR, deployment.secret(), log),
-    idempotencyTtlMs: config.BATON_IDEMPOTENCY_TTL_MS,
-  });
   const parseThread = new ParseThread();
   const printThread = new ParseThread();
   lifecycle.onClose("parse threads", async () => {
     await Promise.all([parseThread.close(), printThread.close()]);
   });
-  const bodies = new Bodies(config.BATON_BODY_MEMORY_BYTES);
   const limitsOfBodies = bodyLimits(config);
   const webhooks = new Webhooks({ redis, buckets });
   const box = new SecretBox(config.BATON_SECRETS_KEY === undefined ? undefined : parseKey(config.BATON_SECRETS_KEY));
@@ -228,33 +205,34 @@ export async function assemble(options: AssemblyOptions, lifecycle: Lifecycle): 
   lifecycle.onClose("files", () => store.close());
   const files = new Files({ redis, store, limits: fileLimits(config), ttlMs: config.BATON_FILE_TTL_MS, log });
   const batches = new Batches(redis);
-  const app = buildApp({
+  return {
+    link,
+    redis,
+    forLarge,
+    bus,
+    deployment,
     fleet,
-    tenantOf,
-    inference: unattended?.wrap(inference, queue, sweeper) ?? new CallingInference(inference, bus),
-    requests,
-    subscriptions,
-    sequences,
-    jobs,
-    schedules: { schedules, secret: deployment.secret },
-    webhooks: hooks,
-    batches: { batches, files, secret: deployment.secret },
-    files,
-    isReady: () => !stopping() && fleet.canAdmit && !loads.isFull,
-    serverName,
-    version,
-    bodies,
+    loads,
+    queue,
+    queueLimits: limits,
+    sweeper,
+    relay,
+    inference,
+    stream,
+    limits: limitsOfBodies,
     parseThread,
     printThread,
-    limits: { ...limitsOfBodies, ...(unattended !== undefined && { defaultDeadlineMs: unattended.deadlineMs }) },
-    log: (fields, line) => log.error(fields, line),
-  });
-  const opened = { link, redis, bus, deployment, fleet, requests, jobs, schedules, webhooks, files, batches, box };
-  return { ...opened, app };
+    jobs,
+    schedules,
+    webhooks,
+    files,
+    batches,
+    box,
+  };
 }
 
 /** @param leavesRoom whether this process leaves some of the queue to clients that wait */
-function queueLimits(config: AdmissionConfig, leavesRoom: boolean) {
+function queueLimitsOf(config: AdmissionConfig, leavesRoom: boolean) {
   return {
     queue: config.BATON_QUEUE_LIMIT,
     leavesRoom,

@@ -12,6 +12,7 @@ import { assemble } from "./assemble.js";
 import { gatewayConfig, type GatewayConfig } from "./config.js";
 import { splitList } from "./http/browsers.js";
 import { tenantFrom } from "./http/tenant.js";
+import { openApp } from "./open-app.js";
 import { WebSocketEndpoint } from "./requests/websocket.js";
 import { startServer } from "./server.js";
 
@@ -25,12 +26,9 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
   const lifecycle = new Lifecycle(log);
   const name = `gw-${randomBytes(8).toString("hex")}`;
   const tenantOf = tenantFrom(config.BATON_TENANT_HEADER);
-  const serverName = config.BATON_SERVER_NAME;
   let stopping = false;
-  const { app, requests } = await assemble(
-    { kind: "gateway", name, config, serverName, tenantOf, stopping: () => stopping, log },
-    lifecycle,
-  );
+  const parts = await assemble({ kind: "gateway", name, config, log }, lifecycle);
+  const { app, requests } = openApp(parts, { config, tenantOf, stopping: () => stopping, log });
   const server = await startServer(app, {
     port: config.BATON_HTTP_PORT,
     host: config.BATON_HOST,

@@ -45,7 +45,7 @@ export class Bodies {
     try {
       const received = await readBody(incoming, limits.maxBytes, room);
       const body = encoding === undefined ? received : await inflate(received, encoding, limits, room);
-      if (jsonBytesOf(body, limits) > smallBytes || body.length > quicklyCopiedBytes) await turnOfItsOwn();
+      await turnOfItsOwn(jsonBytesOf(body, limits), body.length);
       const value = await read(body);
       if (!turn.hasCome) await turn.come();
       return value;
@@ -67,10 +67,11 @@ export function jsonBytesOf(body: Buffer, { jsonBytes }: Pick<BodyTerms, "jsonBy
 let lastTurn: Promise<void> = Promise.resolve();
 
 /**
- * Resolves in a turn of the event loop that no other body has. So if bodies arrive together and
- * each takes milliseconds to parse, other work still runs between them.
+ * Resolves at once for a small body, else in a turn of the event loop that no other body has. So if
+ * bodies arrive together and each takes milliseconds to parse, other work still runs between them.
  */
-function turnOfItsOwn(): Promise<void> {
+export async function turnOfItsOwn(jsonBytes: number, bytes = jsonBytes): Promise<void> {
+  if (jsonBytes <= smallBytes && bytes <= quicklyCopiedBytes) return;
   lastTurn = lastTurn.then(() => setImmediate());
-  return lastTurn;
+  await lastTurn;
 }

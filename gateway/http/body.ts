@@ -5,6 +5,7 @@
  */
 import type { IncomingMessage } from "node:http";
 import { fixedError, InferenceError } from "#shared/errors.js";
+import { bodyTooLarge } from "./limits.js";
 
 /**
  * A piece below this many bytes is tiny. Many tiny chunks take far more time than their bytes do. A
@@ -22,7 +23,7 @@ export function readBody(incoming: IncomingMessage, maxBytes: number, room: Body
   const declared = Number(incoming.headers["content-length"] ?? maxBytes);
   if (declared > maxBytes) {
     incoming.resume();
-    return Promise.reject(tooLarge(maxBytes));
+    return Promise.reject(bodyTooLarge(maxBytes));
   }
   return new Promise((resolve, reject) => {
     const pieces = new PieceBuffer(declared);
@@ -38,7 +39,7 @@ export function readBody(incoming: IncomingMessage, maxBytes: number, room: Body
     const onData = (piece: Buffer): void => {
       const bytes = pieces.length + piece.length;
       if (piece.length < tinyPieceBytes) tinyPieces++;
-      if (bytes > maxBytes) return refuse(tooLarge(maxBytes));
+      if (bytes > maxBytes) return refuse(bodyTooLarge(maxBytes));
       if (tinyPieces > maxTinyPieces) {
         const text = `request body has more than ${maxTinyPieces} chunks of a few bytes`;
         return refuse(new InferenceError("payload_too_large", text));
@@ -66,10 +67,6 @@ export function readBody(incoming: IncomingMessage, maxBytes: number, room: Body
 
 /** Ignores `error`, because `close` follows and counts. */
 function ignore(): void {}
-
-function tooLarge(maxBytes: number): InferenceError {
-  return new InferenceError("payload_too_large", `request body is larger than the limit of ${maxBytes} bytes`);
-}
 
 /** Time in ms for the rest of an unread body to arrive, before the connection ends. */
 const unreadMs = 500;

@@ -1,11 +1,6 @@
-/**
- * Notices that the client of an answer has gone, and cancels generations whose answer has no reader
- * left.
- */
+/** Notices that the client of an answer has gone. */
 import { setMaxListeners } from "node:events";
 import type { ServerResponse } from "node:http";
-import type { GenerationRequest } from "../admission/inference.js";
-import type { OpenStream } from "../stream/open-stream.js";
 
 /** Returns a signal that aborts when the connection has closed or the answer is complete. */
 export function disconnection(outgoing: ServerResponse): AbortSignal {
@@ -15,60 +10,4 @@ export function disconnection(outgoing: ServerResponse): AbortSignal {
   if (outgoing.destroyed) disconnected.abort();
   else outgoing.once("close", () => disconnected.abort());
   return disconnected.signal;
-}
-
-/**
- * Prepares the request of an answer in one piece. Under an Idempotency-Key other clients may wait
- * for the same answer, and a client that has left may return for it. So such a request runs to its
- * end.
- */
-export function wholeUnderKey(request: GenerationRequest): GenerationRequest {
-  return request.idempotencyKey === undefined ? request : { ...request, background: true };
-}
-
-/**
- * Cancels the stream of an answer in one piece when the client disconnects, unless the request has
- * an Idempotency-Key.
- * @param request request that opened the stream
- */
-export function cancelOnDisconnect(
-  stream: OpenStream,
-  request: GenerationRequest | undefined,
-  disconnected: AbortSignal,
-): void {
-  if (request?.idempotencyKey !== undefined) return;
-  if (disconnected.aborted) cancel(stream);
-  else disconnected.addEventListener("abort", () => cancel(stream), { once: true });
-}
-
-/**
- * Cancels streams whose client disconnects before the gateway sends the head of the answer. The
- * grace period is for readers that return. But before the head a client has no id to return with,
- * unless the request has an Idempotency-Key.
- */
-export function cancelUnlessBegun(
-  streams: readonly OpenStream[],
-  requests: readonly GenerationRequest[],
-  outgoing: ServerResponse,
-  disconnected: AbortSignal,
-): void {
-  const end = () => {
-    if (!outgoing.headersSent) cancelAll(streams, requests);
-  };
-  if (disconnected.aborted) end();
-  else disconnected.addEventListener("abort", end, { once: true });
-}
-
-/**
- * Cancels streams that no answer needs any more. Leaves streams under an Idempotency-Key alone,
- * because every retry would get the cancellation as its answer.
- */
-export function cancelAll(streams: readonly OpenStream[], requests: readonly GenerationRequest[]): void {
-  if (requests.some(({ idempotencyKey }) => idempotencyKey !== undefined)) return;
-  for (const stream of streams) cancel(stream);
-}
-
-/** If the cancellation fails, the stream ends after the grace period of streams without readers. */
-function cancel(stream: OpenStream): void {
-  stream.cancel().catch(() => undefined);
 }

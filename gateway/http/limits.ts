@@ -1,4 +1,5 @@
 /** The limits of one HTTP request, in bytes. A refusal names the limit that caused it. */
+import { InferenceError } from "#shared/errors.js";
 import type { DeadlineLimits } from "../admission/request-terms.js";
 
 export interface Limits extends DeadlineLimits {
@@ -37,4 +38,9 @@ const frameHeadBytes = 64 * 1024;
 /** Returns the longest body with the state of a sequence, in bytes after decompression. */
 export function stateBodyLimit({ stateBytes, binaryBytes }: Limits): number {
   return Math.min(stateBytes + frameHeadBytes, binaryBytes);
+}
+
+/** The refusal of a body that is longer than the limit of its path. */
+export function bodyTooLarge(maxBytes: number): InferenceError {
+  return new InferenceError("payload_too_large", `request body is larger than the limit of ${maxBytes} bytes`);
 }

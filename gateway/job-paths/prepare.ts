@@ -83,7 +83,7 @@ export async function prepare(
   const read = await reader.read(body, body.length, reading, stillWanted);
   if (model.generator !== undefined) return prepareText({ ...context, limits }, type, read, options, waitMs);
   const leveled = withLevel(read, model, options);
-  const request = tensorRequest({ ...context, limits }, leveled, context.idempotencyKey);
+  const request = tensorRequest({ ...context, limits }, leveled);
   const shown = { as: "tensors", id: read.id, outputs: type === "infer" ? read.valid.outputs : [] } as const;
   const run = { kind: "tensors", request: onTerms(request, options, waitMs) } as const;
   return { run, shown, timeoutMs: request.deadlineMs };

@@ -18,10 +18,12 @@ import { WaitingClients } from "../admission/client-calls.js";
 import { assemble } from "../assemble.js";
 import { dueJobRunner } from "../job-paths/due.js";
 import { encodeJobId } from "../job-paths/view.js";
+import { RequestReader } from "../kserve/http/request-reader.js";
+import { TensorPrinter } from "../kserve/http/tensor-printer.js";
 import { parseRanges } from "../webhooks/addresses.js";
 import { BatchFiles } from "./batch-runs/batch-files.js";
 import { BatchQueue } from "./batch-queue.js";
-import { LINE_DEADLINE_MS, LineAsker, tenantOfLine } from "./batch-runs/ask-line.js";
+import { LineAsker } from "./batch-runs/ask-line.js";
 import { LineInference } from "./batch-runs/line-inference.js";
 import { LineLimits } from "./batch-runs/line-limits.js";
 import { jobsConfig, parseWaits, type JobsConfig } from "./config.js";
@@ -45,20 +47,9 @@ async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
     takenAtOnce: (model) => fleet.takenAtOnce(model),
     clientsWait: (model) => clients.waitFor(model),
   });
-  const lines = new LineInference(limits);
-  const { link, redis, bus, deployment, fleet, jobs, schedules, webhooks, files, batches, box, app } = await assemble(
-    {
-      kind: "jobs",
-      name,
-      config,
-      serverName: "baton",
-      tenantOf: tenantOfLine,
-      unattended: { deadlineMs: LINE_DEADLINE_MS, wrap: (...parts) => lines.over(...parts) },
-      stopping: () => false,
-      log,
-    },
-    lifecycle,
-  );
+  const parts = await assemble({ kind: "jobs", name, config, log }, lifecycle);
+  const { link, redis, bus, deployment, fleet, jobs, schedules, webhooks, files, batches, box } = parts;
+  const lines = new LineInference(limits, parts.inference, parts.queue, parts.sweeper);
   const { buckets, secret } = deployment;
 
   const allowed = parseRanges(config.BATON_WEBHOOK_ALLOW) ?? [];
@@ -110,7 +101,14 @@ async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
     connection,
     batches,
     files: new BatchFiles(files),
-    asker: new LineAsker(app),
+    asker: new LineAsker({
+      fleet,
+      inference: lines,
+      reader: new RequestReader(parts.parseThread),
+      printer: new TensorPrinter(parts.printThread),
+      limits: parts.limits,
+      onBug: (err, line) => log.error({ err, line }, "a line's answer failed"),
+    }),
     inference: lines,
     limits,
     queueLimit: config.BATON_QUEUE_LIMIT,

@@ -1,17 +1,13 @@
-/**
- * Carries out a parsed request: admits its generations, all or none, and answers with the whole
- * text or with a stream of chunks.
- */
+/** Carries out a parsed request over HTTP: the whole answer, or a stream of chunks. */
 import type { ServerResponse } from "node:http";
-import { collectAnswer } from "../generation/collect.js";
-import { cancelAll, cancelOnDisconnect, disconnection, wholeUnderKey } from "../http/disconnect.js";
-import { answerRecords } from "../generation/read-answer.js";
-import type { GenerationRequest, Inference } from "../admission/inference.js";
-import type { OpenStream } from "../stream/open-stream.js";
+import type { Inference } from "../admission/inference.js";
+import { cancelAll } from "../generation/leaving.js";
+import { disconnection } from "../http/disconnect.js";
 import { acceptedReply } from "../http/headers.js";
-import { jsonReply, withHeaders, type Reply } from "../http/reply.js";
-import { answerHead, publicIds, totalUsage, type AdmittedRequest, type OpenAiRequest } from "./request.js";
+import type { Reply } from "../http/reply.js";
+import type { OpenAiRequest } from "./request.js";
 import { streamAnswer } from "./stream-answer.js";
+import { admitAll, answerWhole } from "./whole-answer.js";
 
 /**
  * @returns the reply; undefined if the answer was a stream, already sent
@@ -24,46 +20,15 @@ export async function answer(
 ): Promise<Reply | undefined> {
   const { generations, delivery } = request;
   const disconnected = disconnection(outgoing);
-  const streams = await admitAll(delivery.stream ? generations : generations.map(wholeUnderKey), inference);
+  if (!delivery.stream) return answerWhole(request, inference, disconnected);
+  const streams = await admitAll(generations, inference);
   const [first] = streams;
   if (first !== undefined && generations[0]?.background === true) return acceptedReply(first.id);
   try {
-    if (!delivery.stream) return await wholeAnswer({ ...request, streams }, disconnected);
     await streamAnswer({ ...request, streams }, outgoing, disconnected);
     return undefined;
   } catch (error) {
-    // The failure of one prompt fails the whole answer, so the tokens of the other prompts have no
-    // reader.
     if (streams.length > 1) cancelAll(streams, generations);
     throw error;
   }
-}
-
-/** @throws InferenceError the first refusal, after cancelling the admitted generations */
-async function admitAll(generations: readonly GenerationRequest[], inference: Inference): Promise<OpenStream[]> {
-  const admissions = await Promise.allSettled(generations.map((generation) => inference.generate(generation)));
-  const streams = admissions.flatMap((admission) => (admission.status === "fulfilled" ? [admission.value] : []));
-  const refused = admissions.find((admission) => admission.status === "rejected");
-  if (refused === undefined) return streams;
-  cancelAll(streams, generations);
-  throw refused.reason;
-}
-
-/** @throws InferenceError if a generation fails */
-async function wholeAnswer(request: AdmittedRequest, disconnected: AbortSignal): Promise<Reply> {
-  const { renderer, choices, generations, streams } = request;
-  const answers = await Promise.all(
-    streams.map((stream, prompt) => {
-      cancelOnDisconnect(stream, generations[prompt], disconnected);
-      return collectAnswer(answerRecords(stream, disconnected), choices);
-    }),
-  );
-  const reply = jsonReply({
-    ...answerHead(request, renderer.wholeObject),
-    choices: answers.flatMap((answer, prompt) =>
-      answer.choices.map((choice, index) => renderer.renderChoice(choice, prompt * choices + index, prompt)),
-    ),
-    usage: totalUsage(answers.map(({ usage }) => usage)),
-  });
-  return withHeaders(reply, { "baton-request-id": publicIds(request) });
 }

@@ -8,7 +8,7 @@ import { InferenceError } from "#shared/errors.js";
 import type { StreamRecord } from "../stream/open-stream.js";
 import type { Usage } from "../generation/collect.js";
 import { answerPages, readRecord, type AnswerPage } from "../generation/read-answer.js";
-import { cancelAll, cancelUnlessBegun } from "../http/disconnect.js";
+import { cancelAll, cancelUnlessBegun } from "../generation/leaving.js";
 import { openSse, type SseStream } from "../http/sse.js";
 import { errorBody } from "../http/errors.js";
 import { answerHead, publicIds, totalUsage, type AdmittedRequest } from "./request.js";
@@ -23,7 +23,7 @@ export async function streamAnswer(
   disconnected: AbortSignal,
 ): Promise<void> {
   const { streams } = request;
-  cancelUnlessBegun(streams, request.generations, outgoing, disconnected);
+  cancelUnlessBegun(streams, request.generations, () => outgoing.headersSent, disconnected);
   const pages = mergePages(streams.map((stream, prompt) => answerPages(stream, disconnected, prompt)));
   const first = await pages.next();
   if (first.done === true) return;

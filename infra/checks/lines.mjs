@@ -47,5 +47,7 @@ for (const path of listFiles(root)) {
 }
 console.log("area       TypeScript     Lua     sum");
 for (const [area, { scripts, lua }] of sums) {
-  console.log(`${area.padEnd(9)}${[scripts, lua, scripts + lua].map((n) => String(n).padStart(n === scripts ? 12 : 8)).join("")}`);
+  console.log(
+    `${area.padEnd(9)}${[scripts, lua, scripts + lua].map((n) => String(n).padStart(n === scripts ? 12 : 8)).join("")}`,
+  );
 }

@@ -13,7 +13,7 @@ it("counts the lines of a batch until they are released, and none that its run h
   const limits = new LineLimits({ takenAtOnce: () => 100, clientsWait: () => false });
   const discarded: string[] = [];
   const sweeper = { discard: (key: string) => void discarded.push(key) };
-  const lines = new LineInference(limits).over(inner, place, sweeper);
+  const lines = new LineInference(limits, inner, place, sweeper);
   const ask = () => lines.generate(asked({ model: talker, idempotencyKey: LINE })).catch(() => undefined);
   const idle = limits.mostOf("batch_a");
 

@@ -1,6 +1,7 @@
 /**
- * Stands between the paths that lines name and admission. A line waits behind all requests whose
- * clients wait. Redis forgets the line's outcome as soon as the batch's output has the answer.
+ * Stands between the formats that answer lines and admission. A line waits behind all requests
+ * whose clients wait. Redis forgets the line's outcome as soon as the batch's output has the
+ * answer.
  */
 import { logKey, outcomeKey } from "#shared/queue/keys.js";
 import type {
@@ -38,33 +39,32 @@ interface Made {
 
 export class LineInference implements Inference {
   readonly #limits: LineLimits;
-  #parts: { readonly inner: Inference; readonly addresses: AddressTerms; readonly sweeper: Sweeper } | undefined;
+  readonly #inner: Inference;
+  readonly #addresses: AddressTerms;
+  readonly #sweeper: Sweeper;
   /** By key, the lines that a run has sent, and whose answers are not stored yet. */
   readonly #lines = new Map<string, Made>();
 
-  constructor(limits: LineLimits) {
+  constructor(limits: LineLimits, inner: Inference, addresses: AddressTerms, sweeper: Sweeper) {
     this.#limits = limits;
-  }
-
-  /** A caller calls this once, before the first request. */
-  over(inner: Inference, addresses: AddressTerms, sweeper: Sweeper): this {
-    this.#parts = { inner, addresses, sweeper };
-    return this;
+    this.#inner = inner;
+    this.#addresses = addresses;
+    this.#sweeper = sweeper;
   }
 
   infer(request: InferenceRequest): Promise<InferenceOutcome> {
     this.#note(request);
-    return this.#opened.inner.infer(inLine(request));
+    return this.#inner.infer(inLine(request));
   }
 
   inferLater(request: InferenceRequest): Promise<string> {
     this.#note(request);
-    return this.#opened.inner.inferLater(inLine(request));
+    return this.#inner.inferLater(inLine(request));
   }
 
   generate(request: GenerationRequest): Promise<OpenStream> {
     this.#note(request);
-    return this.#opened.inner.generate({ ...request, ...termsOf(request) });
+    return this.#inner.generate({ ...request, ...termsOf(request) });
   }
 
   /** Notes that a run sends this line. The line stays known until `release` or `forget`. */
@@ -74,7 +74,7 @@ export class LineInference implements Inference {
 
   /** Discards the line's outcome, because the batch has stored the answer. */
   release(line: string): void {
-    for (const key of this.#lines.get(line)?.keys ?? []) this.#opened.sweeper.discard(key);
+    for (const key of this.#lines.get(line)?.keys ?? []) this.#sweeper.discard(key);
     this.forget(line);
   }
 
@@ -83,11 +83,6 @@ export class LineInference implements Inference {
     const model = this.#lines.get(line)?.model;
     this.#lines.delete(line);
     if (model !== undefined) this.#limits.ended(batchOf(line), model);
-  }
-
-  get #opened() {
-    if (this.#parts === undefined) throw new TypeError("a line was asked before there was a queue");
-    return this.#parts;
   }
 
   #note(request: AnyRequest): void {
@@ -99,7 +94,7 @@ export class LineInference implements Inference {
       made.model = request.model.name;
       this.#limits.begun(batchOf(line), request.model);
     }
-    const address = requestAddress(request, this.#opened.addresses);
+    const address = requestAddress(request, this.#addresses);
     made.keys.add(outcomeKey(address)).add(logKey(address));
   }
 }

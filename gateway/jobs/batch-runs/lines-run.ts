@@ -167,7 +167,7 @@ export class LinesRun {
   async #ask(number: number, name: string, customId: string, body: Buffer): Promise<void> {
     const { tenant, endpoint, id } = this.#batch;
     const key = `${id}:${number}`;
-    const request = { tenant, path: endpoint, requestId: name, key, body };
+    const request = { tenant, path: endpoint, key, body };
     const givenUp = new AbortController();
     const giveUp = () => givenUp.abort();
     this.#underWay.add(giveUp);

@@ -1,24 +1,31 @@
 /** One HTTP request to a model, with all that its handler needs for the answer. */
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { ServedModel } from "#shared/contract/announcement.js";
-import type { Inference } from "../../admission/inference.js";
 import type { Bodies } from "../../http/bodies.js";
-import type { Limits } from "../../http/limits.js";
+import { disconnection } from "../../http/disconnect.js";
+import { prefersAsync, readIdempotencyKey } from "../../http/headers.js";
+import type { ModelCall } from "./call.js";
 import type { RequestReader } from "./request-reader.js";
-import type { TensorPrinter } from "./tensor-printer.js";
 
-export interface ModelExchange {
+export interface ModelExchange extends Omit<ModelCall, "idempotencyKey" | "background" | "gone"> {
   readonly incoming: IncomingMessage;
   readonly outgoing: ServerResponse;
-  readonly tenant: string;
-  readonly model: ServedModel;
-  /** The version that the client named, if it named one. */
-  readonly version: string | undefined;
-  /** Other versions that a step may be for, if its sequence began under one of them. */
-  readonly others: readonly ServedModel[];
-  readonly inference: Inference;
   readonly bodies: Bodies;
   readonly reader: RequestReader;
-  readonly printer: TensorPrinter;
-  readonly limits: Limits;
+}
+
+/** @throws InferenceError if the header Idempotency-Key is not valid */
+export function callOf(exchange: ModelExchange): ModelCall {
+  const { incoming, outgoing, tenant, model, version, others, inference, printer, limits } = exchange;
+  return {
+    tenant,
+    model,
+    version,
+    others,
+    inference,
+    printer,
+    limits,
+    idempotencyKey: readIdempotencyKey(incoming.headers),
+    background: prefersAsync(incoming.headers),
+    gone: () => disconnection(outgoing),
+  };
 }

@@ -5,13 +5,19 @@ import { InferenceError } from "#shared/errors.js";
 import type { InferenceRequest } from "../../admission/inference.js";
 import { queueTermsOf } from "../queue-policy.js";
 import { validateInfer, type ValidInfer } from "../validate.js";
-import type { ModelExchange } from "./exchange.js";
+import type { ModelCall } from "./call.js";
 import type { ReadRequest } from "./read-request.js";
 
 export function tensorRequest(
-  { tenant, model, version, others, limits }: Pick<ModelExchange, "tenant" | "model" | "version" | "others" | "limits">,
+  {
+    tenant,
+    model,
+    version,
+    others,
+    limits,
+    idempotencyKey,
+  }: Pick<ModelCall, "tenant" | "model" | "version" | "others" | "limits" | "idempotencyKey">,
   read: ReadRequest,
-  idempotencyKey: string | undefined,
 ): InferenceRequest {
   const { id, parameters, requested, against, valid } = read;
   const queue = queueTermsOf(model, parameters);

@@ -1,53 +1,17 @@
 /**
- * Gives the answer of a generator to a KServe request, whole or as a stream of the text that each
- * iteration of the generator added.
+ * Sends the answer of a generator as a stream of the text that each iteration of the generator
+ * added.
  */
 import type { ServerResponse } from "node:http";
 import type { TokenRecord } from "#shared/contract/generation.js";
-import { collectAnswer } from "../../generation/collect.js";
-import { cancelUnlessBegun, cancelOnDisconnect, disconnection, wholeUnderKey } from "../../http/disconnect.js";
+import { cancelUnlessBegun } from "../../generation/leaving.js";
+import { disconnection } from "../../http/disconnect.js";
 import { answerRecords } from "../../generation/read-answer.js";
 import type { Inference } from "../../admission/inference.js";
 import { openSse } from "../../http/sse.js";
 import type { TextGeneration } from "../text-generation.js";
 import { errorBody, errorReply, isRefusal } from "../../http/errors.js";
 import type { Reply } from "../../http/reply.js";
-
-export interface WholeText {
-  /** The text of each choice. */
-  readonly texts: readonly string[];
-  /** How many events a stream of the same answer would have had. */
-  readonly responses: number;
-  readonly headers: Readonly<Record<string, string>>;
-}
-
-/**
- * Admits a generation and waits for its whole text. A client that disconnects cancels the
- * generation.
- * @throws InferenceError
- */
-export async function wholeText(
-  { request, prefix }: TextGeneration,
-  inference: Inference,
-  outgoing: ServerResponse,
-): Promise<WholeText> {
-  const disconnected = disconnection(outgoing);
-  const stream = await inference.generate(wholeUnderKey(request));
-  cancelOnDisconnect(stream, request, disconnected);
-  let responses = 0;
-  const counted = async function* (): AsyncGenerator<TokenRecord, void> {
-    for await (const record of answerRecords(stream, disconnected)) {
-      if (record.choices.some(({ text }) => text !== "")) responses++;
-      yield record;
-    }
-  };
-  const { choices } = await collectAnswer(counted(), request.spec.sampling.choices);
-  return {
-    texts: choices.map(({ text }) => prefix + text),
-    responses: Math.max(responses, 1),
-    headers: { "baton-request-id": stream.id },
-  };
-}
 
 export const eventStream = { "content-type": "text/event-stream; charset=utf-8" };
 
@@ -67,7 +31,7 @@ export async function streamText(
 ): Promise<Reply | undefined> {
   const disconnected = disconnection(outgoing);
   const stream = await inference.generate(request);
-  cancelUnlessBegun([stream], [request], outgoing, disconnected);
+  cancelUnlessBegun([stream], [request], () => outgoing.headersSent, disconnected);
   const records = answerRecords(stream, disconnected);
   const first = await records.next().catch(refusalOf);
   if ("status" in first) return first;
