@@ -19,7 +19,7 @@ import { directRoute, type DirectRoute } from "./kserve/http/direct.js";
 import { chooseRequestId } from "./http/headers.js";
 import { pathOf, Router, type GatewayEnv, type Log } from "./http/router.js";
 import { errorReply } from "./http/errors.js";
-import { send } from "./http/reply.js";
+import { send } from "./http/send.js";
 import { onlyTenant, type TenantOf } from "./http/tenant.js";
 import type { ParseThread } from "./kserve/http/parse-thread.js";
 import { RequestReader } from "./kserve/http/request-reader.js";

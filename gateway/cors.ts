@@ -9,7 +9,8 @@ import { chooseRequestId } from "./http/headers.js";
 import { pathOf } from "./http/router.js";
 import { judge, type BrowserRules, type Verdict } from "./http/browsers.js";
 import { errorReply, errorShapeOf } from "./http/errors.js";
-import { send, type Reply } from "./http/reply.js";
+import type { Reply } from "./http/reply.js";
+import { send } from "./http/send.js";
 
 /** All methods of all paths. */
 const methods = "GET, HEAD, POST, PUT, PATCH, DELETE";

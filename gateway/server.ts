@@ -20,7 +20,8 @@ import { moreHandles, type Handle } from "./http/accept.js";
 import { endIfResumable } from "./http/stopping.js";
 import { refuseWebSocket, type WebSocketEndpoint } from "./requests/websocket.js";
 import { errorReply } from "./http/errors.js";
-import { send, type Reply } from "./http/reply.js";
+import type { Reply } from "./http/reply.js";
+import { send } from "./http/send.js";
 
 const headersTimeoutMs = 10_000;
 const requestTimeoutMs = 120_000;

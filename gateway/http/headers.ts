@@ -2,7 +2,6 @@
 import { randomUUID } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import { fixedError } from "#shared/errors.js";
-import { jsonReply, withHeaders, type Reply } from "./reply.js";
 
 /** Returns the header `X-Request-Id` if valid, else a new id. Every reply repeats the id. */
 export function chooseRequestId({ "x-request-id": given }: IncomingHttpHeaders): string {
@@ -43,17 +42,4 @@ export function acceptsByName({ accept = "" }: IncomingHttpHeaders, wanted: stri
     const [type, ...parameters] = range.split(";", 16).map((part) => part.trim().toLowerCase());
     return type === wanted && !parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter));
   });
-}
-
-/**
- * Makes the answer to `Prefer: respond-async`.
- * @param id public id of the request, which now runs in the background
- */
-export function acceptedReply(id: string): Reply {
-  const headers = {
-    location: `/v2/requests/${id}`,
-    "preference-applied": "respond-async",
-    "baton-request-id": id,
-  };
-  return withHeaders(jsonReply({ id, state: "queued" }, 202), headers);
 }

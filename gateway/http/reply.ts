@@ -1,10 +1,4 @@
-/**
- * Handlers make replies, and `send` alone writes them, straight to node's response. A Web
- * `Response` would need the bytes of tensors joined to the JSON before them, a copy of every large
- * result.
- */
-import type { ServerResponse } from "node:http";
-import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
+/** An answer before a door writes it: a status, headers, and a body in parts. */
 import { printJson } from "#shared/json/print.js";
 
 export interface Reply {
@@ -17,9 +11,6 @@ export interface Reply {
 /** Status 200 without a body. */
 export const emptyReply: Reply = { status: 200, headers: {}, body: [] };
 export const noContent: Reply = { status: 204, headers: {}, body: [] };
-/** Statuses without a body, for which HTTP allows no Content-Length of 0. */
-const bodiless: ReadonlySet<number> = new Set([204, 304]);
-
 export function jsonReply(value: unknown, status = 200): Reply {
   return { status, headers: { "content-type": "application/json" }, body: [printJson(value)] };
 }
@@ -29,29 +20,14 @@ export function withHeaders(reply: Reply, headers: Record<string, string>): Repl
 }
 
 /**
- * Writes a reply.
- * @param requestId for the header `x-request-id`, if not set before
+ * Makes the answer to `Prefer: respond-async`.
+ * @param id public id of the request, which now runs in the background
  */
-export function send(outgoing: ServerResponse, { status, headers, body }: Reply, requestId?: string): Response {
-  // The client has gone, or a failure came after the head: no reply is possible now.
-  if (outgoing.headersSent || outgoing.destroyed) {
-    outgoing.destroy();
-    return RESPONSE_ALREADY_SENT;
-  }
-  let length = 0;
-  for (const part of body) length += typeof part === "string" ? Buffer.byteLength(part) : part.length;
-  const all: Record<string, string> = { ...headers };
-  // If a handler answers HEAD itself, the length of the body of GET is unknown.
-  const isUnknown = length === 0 && outgoing.req.method === "HEAD";
-  if (!bodiless.has(status) && !isUnknown) all["content-length"] = String(length);
-  if (requestId !== undefined) all["x-request-id"] = requestId;
-  outgoing.writeHead(status, all);
-  const last = body.length - 1;
-  if (last > 0) {
-    outgoing.cork();
-    for (let index = 0; index < last; index++) outgoing.write(body[index]);
-    outgoing.end(body[last]);
-    outgoing.uncork();
-  } else outgoing.end(body[0]);
-  return RESPONSE_ALREADY_SENT;
+export function acceptedReply(id: string): Reply {
+  const headers = {
+    location: `/v2/requests/${id}`,
+    "preference-applied": "respond-async",
+    "baton-request-id": id,
+  };
+  return withHeaders(jsonReply({ id, state: "queued" }, 202), headers);
 }

@@ -6,7 +6,8 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import type { Context, Hono } from "hono";
 import { errorReply, errorShapeOf, isRefusal, methodNotAllowed } from "./errors.js";
-import { send, type Reply } from "./reply.js";
+import type { Reply } from "./reply.js";
+import { send } from "./send.js";
 
 /**
  * Values that Hono passes to each handler: node's request and response, and the id of the request.

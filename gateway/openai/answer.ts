@@ -3,7 +3,7 @@ import type { ServerResponse } from "node:http";
 import type { Inference } from "../admission/inference.js";
 import { cancelAll } from "../generation/leaving.js";
 import { disconnection } from "../http/disconnect.js";
-import { acceptedReply } from "../http/headers.js";
+import { acceptedReply } from "../http/reply.js";
 import type { Reply } from "../http/reply.js";
 import type { OpenAiRequest } from "./request.js";
 import { streamAnswer } from "./stream-answer.js";

@@ -4,7 +4,7 @@ import { cancelAll, cancelOnDisconnect, wholeUnderKey } from "../generation/leav
 import { answerRecords } from "../generation/read-answer.js";
 import type { GenerationRequest, Inference } from "../admission/inference.js";
 import type { OpenStream } from "../stream/open-stream.js";
-import { acceptedReply } from "../http/headers.js";
+import { acceptedReply } from "../http/reply.js";
 import { jsonReply, withHeaders, type Reply } from "../http/reply.js";
 import { answerHead, publicIds, totalUsage, type AdmittedRequest, type OpenAiRequest } from "./request.js";
 

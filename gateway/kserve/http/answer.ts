@@ -6,7 +6,7 @@ import { refusalOf } from "../../admission/inference.js";
 import { fixedError } from "#shared/errors.js";
 import type { Tensor } from "#shared/frame.js";
 import { errorReply } from "../../http/errors.js";
-import { acceptedReply } from "../../http/headers.js";
+import { acceptedReply } from "../../http/reply.js";
 import { withHeaders, type Reply } from "../../http/reply.js";
 import { readTextGeneration, type TextGeneration } from "../text-generation.js";
 import { outputTensor } from "../text-tensors.js";

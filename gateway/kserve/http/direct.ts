@@ -12,7 +12,8 @@ import { inferOverHttp } from "./infer.js";
 import { endUnread } from "../../http/body.js";
 import { chooseRequestId } from "../../http/headers.js";
 import { errorReply, isRefusal } from "../../http/errors.js";
-import { send, type Reply } from "../../http/reply.js";
+import type { Reply } from "../../http/reply.js";
+import { send } from "../../http/send.js";
 import type { TenantOf } from "../../http/tenant.js";
 
 export interface DirectOptions extends Omit<
