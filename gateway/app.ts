@@ -1,57 +1,69 @@
 /**
  * Builds the Hono app from its options. The builder opens nothing and reads no environment. Hono
  * finds the handler of each request, except for requests that take the short way
- * (kserve/http/direct.ts). Handlers read bodies from node's request and write replies to node's
- * response, because Web streams would cost more than all the rest of a small inference.
+ * (doors/kserve-http/direct.ts). Handlers read bodies from node's request and write replies to
+ * node's response, because Web streams would cost more than all the rest of a small inference.
  */
 import { Hono } from "hono";
-import { fixedError } from "#shared/errors.js";
-import { addBatchRoutes, type BatchRoutesOptions } from "./batches/routes.js";
-import { addOpenAiRoutes } from "./openai/routes.js";
-import type { Requests } from "./requests/requests.js";
-import type { Jobs } from "./job-paths/jobs.js";
-import { addJobRoutes } from "./job-paths/routes.js";
-import { addSequenceRoutes } from "./sequences/routes.js";
-import type { Sequences } from "./sequences/sequences.js";
-import { addAsyncApiRoute, addRequestRoutes } from "./requests/routes.js";
+import { fixedError, InferenceError } from "#shared/errors.js";
+import { addEndpoints } from "./api/add-endpoints.js";
+import { batchEndpoints } from "./api/batches.js";
+import { deadEndpoints } from "./api/dead.js";
+import { deliveryEndpoints } from "./api/deliveries.js";
+import { documentEndpoints, type ApiDocument } from "./api/document.js";
+import type { Endpoint } from "./api/endpoint.js";
+import { fileEndpoints } from "./api/files.js";
+import { fleetEndpoints } from "./api/fleet.js";
+import { jobEndpoints } from "./api/jobs.js";
+import { openApi } from "./api/openapi.js";
+import { scheduleEndpoints } from "./api/schedules.js";
+import { sequenceEndpoints } from "./api/sequences.js";
+import { asyncApi, asyncApiEndpoints } from "./api/streams/asyncapi.js";
+import { subscriptionEndpoints } from "./api/subscriptions.js";
+import { webhookEndpoints } from "./api/webhooks.js";
+import { directRoute, type DirectRoute } from "./doors/kserve-http/direct.js";
+import { kserveEndpoints, type KserveParts } from "./doors/kserve-http/endpoints.js";
+import { openAiEndpoints } from "./doors/openai/endpoints.js";
+import { endpoints, ofRequests } from "./endpoints.js";
+import { errorReply } from "./formats/errors.js";
+import type { ParseThread } from "./formats/kserve/parse-thread.js";
+import { RequestReader } from "./formats/kserve/request-reader.js";
+import { TensorPrinter } from "./formats/kserve/tensor-printer.js";
 import { Bodies } from "./http/bodies.js";
-import { directRoute, type DirectRoute } from "./kserve/http/direct.js";
 import { chooseRequestId } from "./http/headers.js";
 import { pathOf, Router, type GatewayEnv, type Log } from "./http/router.js";
-import { errorReply } from "./http/errors.js";
 import { send } from "./http/send.js";
 import { onlyTenant, type TenantOf } from "./http/tenant.js";
-import type { ParseThread } from "./kserve/http/parse-thread.js";
-import { RequestReader } from "./kserve/http/request-reader.js";
-import { TensorPrinter } from "./kserve/http/tensor-printer.js";
-import type { Files } from "./files/files.js";
-import { addFileRoutes } from "./files/routes.js";
-import { addScheduleRoutes, type ScheduleRoutesOptions } from "./schedules/routes.js";
-import { addSubscriptionRoutes } from "./subscriptions/routes.js";
-import type { Subscriptions } from "./subscriptions/subscriptions.js";
-import { addWebhookRoutes, type WebhookRoutesOptions } from "./webhooks/routes.js";
-import { addKserveRoutes, type KserveRoutesOptions } from "./kserve/http/routes.js";
+import type { BatchService } from "./service/batches.js";
+import type { DeadService } from "./service/dead.js";
+import type { DeliveryService } from "./service/deliveries.js";
+import type { FileService } from "./service/files.js";
+import type { JobService } from "./service/jobs.js";
+import type { RequestService } from "./service/requests.js";
+import type { ScheduleService } from "./service/schedules.js";
+import type { SequenceService } from "./service/sequences.js";
+import type { SubscriptionService } from "./service/subscriptions.js";
+import type { WebhookService } from "./service/webhooks.js";
 
-export interface AppOptions extends Omit<KserveRoutesOptions, "bodies" | "reader" | "printer" | "tenantOf"> {
+/** The app has no paths for a service that is absent. */
+export interface Services {
+  readonly requests?: RequestService;
+  /** Undefined if no client reads from NATS. */
+  readonly subscriptions?: SubscriptionService;
+  readonly sequences?: SequenceService;
+  readonly jobs?: JobService;
+  readonly dead?: DeadService;
+  readonly schedules?: ScheduleService;
+  readonly webhooks?: WebhookService;
+  readonly deliveries?: DeliveryService;
+  readonly files?: FileService;
+  readonly batches?: BatchService;
+}
+
+export interface AppOptions extends Omit<KserveParts, "bodies" | "reader" | "printer">, Services {
   /** By default all clients are one tenant. */
   readonly tenantOf?: TenantOf;
   readonly log: Log;
-  /** Undefined if no request outlives its answer. Then the app has no paths for requests. */
-  readonly requests?: Requests;
-  /** Undefined if no client reads from NATS. */
-  readonly subscriptions?: Subscriptions;
-  /** Undefined if the app has no paths for sequences. */
-  readonly sequences?: Sequences;
-  /** Undefined if the app takes no jobs. */
-  readonly jobs?: Jobs;
-  /** Undefined if the app takes no schedules of jobs. */
-  readonly schedules?: ScheduleRoutesOptions;
-  /** Undefined if the deployment has no webhooks. */
-  readonly webhooks?: WebhookRoutesOptions;
-  /** Undefined if the app keeps no files. */
-  readonly files?: Files;
-  /** Undefined if the app takes no batches. */
-  readonly batches?: BatchRoutesOptions;
   readonly bodies?: Bodies;
   /** If absent, the main thread parses all bodies. */
   readonly parseThread?: ParseThread;
@@ -85,34 +97,35 @@ export function buildApp(options: AppOptions): GatewayApp {
   const tenantOf = options.tenantOf ?? onlyTenant;
   const reader = new RequestReader(options.parseThread);
   const printer = new TensorPrinter(options.printThread);
-  addKserveRoutes(router, { ...options, bodies, reader, printer, tenantOf });
-  if (options.requests !== undefined) addRequestRoutes(router, options.requests, tenantOf);
-  if (options.subscriptions !== undefined) {
-    addSubscriptionRoutes(router, { ...options, subscriptions: options.subscriptions, bodies, tenantOf });
-  }
-  addAsyncApiRoute(router, options.version);
-  if (options.sequences !== undefined) {
-    addSequenceRoutes(router, { ...options, sequences: options.sequences, bodies, tenantOf });
-  }
-  if (options.jobs !== undefined) addJobRoutes(router, { ...options, jobs: options.jobs, bodies, tenantOf });
-  if (options.jobs !== undefined && options.schedules !== undefined) {
-    addScheduleRoutes(router, options.schedules, { ...options, jobs: options.jobs, bodies, tenantOf });
-  }
-  if (options.webhooks !== undefined) {
-    addWebhookRoutes(router, options.webhooks, { bodies, limits: options.limits, tenantOf });
-  }
-  if (options.batches !== undefined) {
-    addBatchRoutes(router, options.batches, { bodies, limits: options.limits, tenantOf });
-  }
-  if (options.files !== undefined) addFileRoutes(router, options.files, tenantOf);
-  addOpenAiRoutes(router, { ...options, bodies, tenantOf });
+  const { limits, version } = options;
+  const add = <S>(declared: readonly Endpoint<S>[], service: S | undefined): void => {
+    if (service !== undefined) addEndpoints(router, declared, service, { bodies, limits, tenantOf });
+  };
+  add(kserveEndpoints, { ...options, bodies, reader, printer });
+  add(fleetEndpoints, options.fleet);
+  add(ofRequests, options.requests);
+  add(subscriptionEndpoints, options.subscriptions);
+  add(asyncApiEndpoints, { text: JSON.stringify(asyncApi(version)) });
+  add(documentEndpoints, documentOf(version));
+  add(sequenceEndpoints, options.sequences);
+  add(jobEndpoints, options.jobs && { jobs: options.jobs, printer });
+  add(deadEndpoints, options.dead);
+  add(scheduleEndpoints, options.schedules);
+  add(webhookEndpoints, options.webhooks);
+  add(deliveryEndpoints, options.deliveries);
+  add(batchEndpoints, options.batches);
+  add(fileEndpoints, options.files);
+  add(openAiEndpoints, options);
+  router.addForAll("/v1/:rest{.+}", (c) => {
+    throw new InferenceError("not_found", `Unknown request URL: ${c.req.method} ${c.req.path}`);
+  });
   app.notFound((c) => send(c.env.outgoing, errorReply(fixedError("not_found", "usual"))));
   app.onError((error, c) => router.refuse(error, c));
   const direct = directRoute({
     fleet: options.fleet,
     tenantOf,
     inference: options.inference,
-    limits: options.limits,
+    limits,
     bodies,
     reader,
     printer,
@@ -121,6 +134,17 @@ export function buildApp(options: AppOptions): GatewayApp {
     },
   });
   return Object.assign(app, { direct });
+}
+
+/** Makes the document at its first request. */
+function documentOf(version: string): ApiDocument {
+  let text: string | undefined;
+  return {
+    get text() {
+      text ??= JSON.stringify(openApi(endpoints, version));
+      return text;
+    },
+  };
 }
 
 function pathAsSent(request: Request, options?: { env?: GatewayEnv["Bindings"] }): string {

@@ -9,7 +9,7 @@ import { joinDeployment, type Deployment } from "#shared/queue/deployment.js";
 import { replySubject } from "#shared/queue/keys.js";
 import { listProcess, type ListedProcess } from "#shared/queue/note-process.js";
 import type { Lifecycle } from "#shared/lifecycle.js";
-import { connectBus, type Bus } from "#shared/nats/connect.js";
+import { connectBus, type Bus, type BusSettings } from "#shared/nats/connect.js";
 import { connectRedis, whenReady, type RedisClient, type RedisSettings } from "#shared/redis/connect.js";
 import { checkServer } from "#shared/redis/server.js";
 import { AdmissionBatcher } from "./admission/batcher.js";
@@ -24,12 +24,12 @@ import { Files } from "./files/files.js";
 import { openStore } from "./files/open-store.js";
 import { GoneBack } from "./fleet/gone-back.js";
 import { FleetWatch } from "./fleet/watch.js";
-import { defaultLimits, type Limits } from "./http/limits.js";
+import { defaultLimits, type Limits } from "./formats/limits.js";
 import { parseWeights } from "./http/tenant.js";
-import { Jobs } from "./job-paths/jobs.js";
-import { ParseThread } from "./kserve/http/parse-thread.js";
-import { RequestReader } from "./kserve/http/request-reader.js";
-import { TensorPrinter } from "./kserve/http/tensor-printer.js";
+import { Jobs } from "./jobs/jobs.js";
+import { ParseThread } from "./formats/kserve/parse-thread.js";
+import { RequestReader } from "./formats/kserve/request-reader.js";
+import { TensorPrinter } from "./formats/kserve/tensor-printer.js";
 import { PendingRequests } from "./outcomes/pending.js";
 import { OutcomeSweeper } from "./outcomes/sweep.js";
 import { Readers } from "./stream/readers.js";
@@ -88,10 +88,30 @@ export interface Assembly {
 
 /** Opens all parts in order; `lifecycle` closes them. */
 export async function assemble(options: AssemblyOptions, lifecycle: Lifecycle): Promise<Assembly> {
-  const { kind, name: gateway, config, log } = options;
   const closing = new AbortController();
   setMaxListeners(LOOPS, closing.signal);
-  const link = { url: config.BATON_REDIS_URL, name: gateway, durability: config.BATON_DURABILITY, log };
+  const links = await openLinks(options, closing.signal, lifecycle);
+  const admitting = await openAdmission(options, links, closing, lifecycle);
+  const parseThread = new ParseThread();
+  const printThread = new ParseThread();
+  lifecycle.onClose("parse threads", async () => {
+    await Promise.all([parseThread.close(), printThread.close()]);
+  });
+  const parts = { ...links, ...admitting, parseThread, printThread, limits: bodyLimits(options.config) };
+  return { ...parts, ...openNouns(options, parts, lifecycle) };
+}
+
+type Links = Pick<Assembly, "link" | "redis" | "forLarge" | "bus" | "deployment"> & {
+  readonly natsLink: Omit<BusSettings, "name" | "log">;
+};
+
+/** Connects to the brokers, and joins the deployment. */
+async function openLinks(
+  { name, config, log }: AssemblyOptions,
+  signal: AbortSignal,
+  lifecycle: Lifecycle,
+): Promise<Links> {
+  const link = { url: config.BATON_REDIS_URL, name, durability: config.BATON_DURABILITY, log };
   const redis = connectRedis(link);
   const forLarge = connectRedis(link);
   lifecycle.onClose("redis", () => {
@@ -100,51 +120,60 @@ export async function assemble(options: AssemblyOptions, lifecycle: Lifecycle): 
   });
   await Promise.all([redis, forLarge].map((one) => whenReady(one, AbortSignal.timeout(START_BUDGET_MS))));
   await checkServer(redis, log);
-  const terms = { redis, buckets: config.BATON_BUCKETS, log, signal: closing.signal };
-  const deployment = await joinDeployment(terms);
+  const deployment = await joinDeployment({ redis, buckets: config.BATON_BUCKETS, log, signal });
   const captures = config.BATON_CAPTURE_TTL_MS > 0;
   const natsLink = { url: config.BATON_NATS_URL, creds: config.BATON_NATS_CREDS, captures };
-  const bus = connectBus({ ...natsLink, name: gateway, log });
+  const bus = connectBus({ ...natsLink, name, log });
   lifecycle.onClose("nats", () => bus.close());
+  return { link, redis, forLarge, bus, deployment, natsLink };
+}
 
-  const pending = new PendingRequests({ redis, bus, gateway, secret: deployment.secret, log });
+type Admitting = Pick<
+  Assembly,
+  "fleet" | "loads" | "queue" | "queueLimits" | "sweeper" | "relay" | "inference" | "stream"
+> & {
+  readonly pending: PendingRequests;
+  readonly deadlines: Deadlines;
+};
+
+/** Opens everything that admits requests and awaits their outcomes. */
+async function openAdmission(
+  { kind, name: gateway, config, log }: AssemblyOptions,
+  { redis, forLarge, bus, deployment }: Links,
+  closing: AbortController,
+  lifecycle: Lifecycle,
+): Promise<Admitting> {
+  const { buckets, secret } = deployment;
+  const { signal } = closing;
+  const pending = new PendingRequests({ redis, bus, gateway, secret, log });
   await bus.subscribe(replySubject(gateway), (message) => pending.receive(message));
   const sweeper = new OutcomeSweeper(redis);
   const goneBack = new GoneBack(log);
   const limits = queueLimitsOf(config, kind === "jobs");
-  const { buckets } = deployment;
   const watched = { redis, buckets, log, onGone: () => pending.lookAtAll(), goneBack, limits };
-  const fleet = await FleetWatch.start(watched, closing.signal);
+  const fleet = await FleetWatch.start(watched, signal);
   const deadlines = new Deadlines({ redis, bus, log });
   const graceMs = config.BATON_RECONNECT_GRACE_MS;
   const readers = new Readers({ redis, graceMs, log });
-  const relay = new Relay({
-    redis,
-    bus,
-    models: fleet,
-    readers,
-    onEnd: (address) => deadlines.remove(address),
-    log,
-  });
+  const relay = new Relay({ redis, bus, models: fleet, readers, onEnd: (address) => deadlines.remove(address), log });
   const loads = new QueueLoads({ redis, limits, buckets, log });
   const batcher = new AdmissionBatcher(redis, { gateway, limits, shares: loads, buckets }, goneBack, forLarge);
-  const stream = captures ? new TokenStream({ bus, terms: captureTerms(kind, config), log }) : undefined;
+  const stream = bus.captures ? new TokenStream({ bus, terms: captureTerms(kind, config), log }) : undefined;
   const background = Promise.all([
-    batcher.confirmWhileOpen(closing.signal),
-    pending.watch(closing.signal),
-    sweeper.sweepWhileOpen(closing.signal),
-    relay.watch(closing.signal),
-    readers.watch(closing.signal),
-    deadlines.watch(closing.signal),
-    loads.watch(closing.signal),
-    listProcess(redis, { kind, name: gateway }, closing.signal),
-    stream?.watch(closing.signal),
+    batcher.confirmWhileOpen(signal),
+    pending.watch(signal),
+    sweeper.sweepWhileOpen(signal),
+    relay.watch(signal),
+    readers.watch(signal),
+    deadlines.watch(signal),
+    loads.watch(signal),
+    listProcess(redis, { kind, name: gateway }, signal),
+    stream?.watch(signal),
   ]);
   lifecycle.onClose("background", async () => {
     closing.abort();
     await background;
   });
-
   const queue: EnqueueSettings = {
     redis,
     batcher,
@@ -152,11 +181,10 @@ export async function assemble(options: AssemblyOptions, lifecycle: Lifecycle): 
     limits,
     buckets,
     models: fleet,
-    secret: deployment.secret,
+    secret,
     idempotencyTtlMs: config.BATON_IDEMPOTENCY_TTL_MS,
     weights: config.BATON_TENANT_WEIGHTS === "" ? undefined : parseWeights(config.BATON_TENANT_WEIGHTS),
   };
-  const streamTtlMs = config.BATON_STREAM_TTL_MS;
   const inference = new QueuedInference({
     queue,
     pending,
@@ -165,17 +193,22 @@ export async function assemble(options: AssemblyOptions, lifecycle: Lifecycle): 
     relay,
     deadlines,
     outcomeTtlMs: config.BATON_OUTCOME_TTL_MS,
-    streamTtlMs,
+    streamTtlMs: config.BATON_STREAM_TTL_MS,
     resultTtlMs: config.BATON_RESULT_TTL_MS,
     graceMs,
     log,
   });
-  const parseThread = new ParseThread();
-  const printThread = new ParseThread();
-  lifecycle.onClose("parse threads", async () => {
-    await Promise.all([parseThread.close(), printThread.close()]);
-  });
-  const limitsOfBodies = bodyLimits(config);
+  return { fleet, loads, queue, queueLimits: limits, sweeper, relay, inference, stream, pending, deadlines };
+}
+
+/** Opens the records of Baton's nouns. */
+function openNouns(
+  { kind, name, config, log }: AssemblyOptions,
+  parts: Links & Admitting & Pick<Assembly, "parseThread" | "printThread" | "limits">,
+  lifecycle: Lifecycle,
+): Pick<Assembly, "jobs" | "schedules" | "webhooks" | "files" | "batches" | "box"> {
+  const { redis, bus, deployment, natsLink, queue, pending, deadlines, fleet, limits } = parts;
+  const { buckets, secret } = deployment;
   const webhooks = new Webhooks({ redis, buckets });
   const box = new SecretBox(config.BATON_SECRETS_KEY === undefined ? undefined : parseKey(config.BATON_SECRETS_KEY));
   const hooks = { redis, webhooks, box, allowed: parseRanges(config.BATON_WEBHOOK_ALLOW) ?? [] };
@@ -185,50 +218,25 @@ export async function assemble(options: AssemblyOptions, lifecycle: Lifecycle): 
     deadlines,
     bus,
     fleet,
-    reader: new RequestReader(parseThread),
-    limits: limitsOfBodies,
-    printer: new TensorPrinter(printThread),
+    reader: new RequestReader(parts.parseThread),
+    limits,
+    printer: new TensorPrinter(parts.printThread),
     jobTtlMs: config.BATON_JOB_TTL_MS,
     resultTtlMs: config.BATON_RESULT_TTL_MS,
     publishesLabels: publishesLabels(kind, config),
     box,
     hooks,
   });
-  const schedules = new Schedules(redis);
   const store = openStore({
     url: config.BATON_FILES_URL,
     nats: natsLink,
     replicas: config.BATON_FILE_REPLICAS,
-    name: gateway,
-    secret: deployment.secret(),
+    name,
+    secret: secret(),
   });
   lifecycle.onClose("files", () => store.close());
   const files = new Files({ redis, store, limits: fileLimits(config), ttlMs: config.BATON_FILE_TTL_MS, log });
-  const batches = new Batches(redis);
-  return {
-    link,
-    redis,
-    forLarge,
-    bus,
-    deployment,
-    fleet,
-    loads,
-    queue,
-    queueLimits: limits,
-    sweeper,
-    relay,
-    inference,
-    stream,
-    limits: limitsOfBodies,
-    parseThread,
-    printThread,
-    jobs,
-    schedules,
-    webhooks,
-    files,
-    batches,
-    box,
-  };
+  return { jobs, schedules: new Schedules(redis), webhooks, files, batches: new Batches(redis), box };
 }
 
 /** @param leavesRoom whether this process leaves some of the queue to clients that wait */

@@ -8,8 +8,8 @@ import { endUnread } from "./http/body.js";
 import { chooseRequestId } from "./http/headers.js";
 import { pathOf } from "./http/router.js";
 import { judge, type BrowserRules, type Verdict } from "./http/browsers.js";
-import { errorReply, errorShapeOf } from "./http/errors.js";
-import type { Reply } from "./http/reply.js";
+import { errorReply, errorShapeOf } from "./formats/errors.js";
+import type { Reply } from "./formats/reply.js";
 import { send } from "./http/send.js";
 
 /** All methods of all paths. */

@@ -13,7 +13,7 @@ import { gatewayConfig, type GatewayConfig } from "./config.js";
 import { splitList } from "./http/browsers.js";
 import { tenantFrom } from "./http/tenant.js";
 import { openApp } from "./open-app.js";
-import { WebSocketEndpoint } from "./requests/websocket.js";
+import { WebSocketEndpoint } from "./api/streams/websocket.js";
 import { startServer } from "./server.js";
 
 /**

@@ -18,9 +18,9 @@ import { Connections, type ConnectionLimits } from "./http/connections.js";
 import { passes, webSocketRefusal } from "./cors.js";
 import { moreHandles, type Handle } from "./http/accept.js";
 import { endIfResumable } from "./http/stopping.js";
-import { refuseWebSocket, type WebSocketEndpoint } from "./requests/websocket.js";
-import { errorReply } from "./http/errors.js";
-import type { Reply } from "./http/reply.js";
+import { refuseWebSocket, type WebSocketEndpoint } from "./api/streams/websocket.js";
+import { errorReply } from "./formats/errors.js";
+import type { Reply } from "./formats/reply.js";
 import { send } from "./http/send.js";
 
 const headersTimeoutMs = 10_000;

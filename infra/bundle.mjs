@@ -15,7 +15,7 @@ const dist = join(import.meta.dirname, "../dist");
 await bundle("worker", { main: "worker/main.js" });
 // The board looks for the files of its page beside itself, and few deployments need the code for
 // S3.
-await bundle("gateway", { main: "gateway/main.js", jobs: "gateway/jobs/main.js" }, /^@(?:aws-sdk|bull-board)\//);
+await bundle("gateway", { main: "gateway/main.js", jobs: "gateway/doors/jobs/main.js" }, /^@(?:aws-sdk|bull-board)\//);
 
 /**
  * @param {string} folder

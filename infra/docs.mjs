@@ -15,8 +15,8 @@ import { testTable } from "./test-table.mjs";
 const dist = new URL("../dist/", import.meta.url).href;
 /** @type {typeof import("../gateway/config.js")} */
 const { gatewaySettings } = await import(`${dist}gateway/config.js`);
-/** @type {typeof import("../gateway/jobs/config.js")} */
-const { jobsSettings } = await import(`${dist}gateway/jobs/config.js`);
+/** @type {typeof import("../gateway/doors/jobs/config.js")} */
+const { jobsSettings } = await import(`${dist}gateway/doors/jobs/config.js`);
 /** @type {typeof import("../shared/errors.js")} */
 const { errorKinds } = await import(`${dist}shared/errors.js`);
 /** @type {typeof import("../shared/settings.js")} */

@@ -5,11 +5,9 @@ import { batchKeys } from "#shared/queue/keys.js";
 import { writeBatch, type BatchLimits } from "#shared/queue/batches/write-batch.js";
 import { timeAt } from "#shared/redis/clock.js";
 import type { RedisClient } from "#shared/redis/connect.js";
-import { batchText, cancelled, hasEnded, parseBatch, type Batch } from "./batch.js";
+import { batchText, hasEnded, parseBatch, type Batch } from "./batch.js";
 
 const limits: BatchLimits = { keptMs: 30 * 86_400_000, open: 200, known: 10_000 };
-/** Most tries of a change, if other changes of the batch come first. */
-const MOST_TRIES = 10;
 
 /** A batch, and its text in Redis. A change takes effect only if Redis still has this text. */
 export interface ReadBatch {
@@ -62,22 +60,6 @@ export class Batches {
     const ids = await listBatches(this.#redis, tenant, place + 1, count);
     const found = await Promise.all(ids.map((id) => this.read(tenant, id)));
     return found.flatMap((one) => (one === undefined ? [] : [one.batch]));
-  }
-
-  /**
-   * @returns the batch as it is now
-   * @throws InferenceError `unknown_batch`, `already_ended`
-   */
-  async cancel(tenant: string, id: string): Promise<Batch> {
-    const now = await this.now();
-    for (let i = 0; i < MOST_TRIES; i++) {
-      const found = await this.read(tenant, id);
-      if (found === undefined) throw fixedError("unknown_batch", "usual");
-      const to = cancelled(found.batch, now);
-      if (to === undefined) throw new InferenceError("already_ended", `the batch is ${found.batch.status}`);
-      if (to === found.batch || (await this.change(found, to)) !== undefined) return to;
-    }
-    throw fixedError("outcome_unknown", "change");
   }
 
   /**

@@ -2,7 +2,6 @@
  * The files of tenants: records in Redis, and bytes in a store. A writer begins a file in Redis
  * before it stores the first byte, so that upkeep can find the rest of an unfinished file.
  */
-import { randomBytes } from "node:crypto";
 import type { Logger } from "pino";
 import { fixedError, InferenceError } from "#shared/errors.js";
 import { MissingObject, StoreFull, StoreUnavailable, type ObjectStore } from "#shared/object-store.js";
@@ -63,11 +62,6 @@ const LOOKED_AT = 100;
 const TIDY_EVERY_MS = 5_000;
 const AGAIN_MS = 60_000;
 const TIDIED_AT_ONCE = 20;
-const ID_BYTES = 18;
-
-export function newFileId(): string {
-  return `file-${randomBytes(ID_BYTES).toString("base64url")}`;
-}
 
 export class Files {
   readonly store: ObjectStore;

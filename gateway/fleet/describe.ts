@@ -28,8 +28,11 @@ export interface Described {
   readonly goneBack?: GoneBack | undefined;
   /** The limits of the queue. */
   readonly limits?: QueueLimits | undefined;
-  /** The tenant that asks. The answer leaves the load of other tenants out. */
-  readonly tenant: string | undefined;
+  /**
+   * The tenant that asks; empty for a caller without a tenant. The answer leaves the load of other
+   * tenants out.
+   */
+  readonly tenant: string;
 }
 
 /** @throws InferenceError `unavailable` while the gateway cannot ask Redis */

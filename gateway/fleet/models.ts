@@ -14,6 +14,13 @@ interface FailedModel {
   readonly reason: string;
 }
 
+/** A model as a request names it. */
+export interface ModelName {
+  readonly model: string;
+  /** Undefined if the request names no version; then the request is for the latest version. */
+  readonly version: string | undefined;
+}
+
 export interface ModelDirectory {
   /**
    * Finds the named version, otherwise the latest. Also finds a model whose workers have all gone

@@ -42,10 +42,10 @@ export interface Fleet {
   readonly directory: ModelDirectory;
   /**
    * Gives the answer of `GET /v2/fleet`.
-   * @param tenant the tenant that asks; undefined for a caller without a tenant
+   * @param tenant the tenant that asks; empty for a caller without a tenant
    * @throws InferenceError `unavailable` while the gateway cannot ask Redis
    */
-  describe(tenant: string | undefined): Promise<unknown>;
+  describe(tenant: string): Promise<unknown>;
 }
 
 export interface FleetSettings {
@@ -131,7 +131,7 @@ export class FleetWatch implements Fleet {
     return this.#workers.find(({ worker }) => worker.endsWith(`.${boot}`))?.worker;
   }
 
-  describe(tenant: string | undefined): Promise<unknown> {
+  describe(tenant: string): Promise<unknown> {
     const { redis, buckets, goneBack, limits } = this.#settings;
     return describeFleet({
       redis,

@@ -5,7 +5,7 @@
  */
 import type { IncomingMessage } from "node:http";
 import { fixedError, InferenceError } from "#shared/errors.js";
-import { bodyTooLarge } from "./limits.js";
+import { bodyTooLarge } from "../formats/limits.js";
 
 /**
  * A piece below this many bytes is tiny. Many tiny chunks take far more time than their bytes do. A

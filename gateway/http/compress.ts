@@ -1,7 +1,7 @@
 /** Compresses a reply if the client's header Accept-Encoding prefers that. */
 import { promisify } from "node:util";
 import { deflate, gzip } from "node:zlib";
-import { withHeaders, type Reply } from "./reply.js";
+import { withHeaders, type Reply } from "../formats/reply.js";
 
 /**
  * Below this, compressing costs both ends more than the saved bytes. A server may always answer

@@ -5,7 +5,7 @@
 import { createUnzip } from "node:zlib";
 import { fixedError, InferenceError } from "#shared/errors.js";
 import { PieceBuffer, type BodyRoom } from "./body.js";
-import { UnsupportedEncoding } from "./errors.js";
+import { UnsupportedEncoding } from "../formats/errors.js";
 
 /**
  * Most times that JSON may be longer than its compressed form. Random numbers as JSON shrink to a

@@ -5,8 +5,8 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import type { Context, Hono } from "hono";
-import { errorReply, errorShapeOf, isRefusal, methodNotAllowed } from "./errors.js";
-import type { Reply } from "./reply.js";
+import { errorReply, errorShapeOf, isRefusal, methodNotAllowed } from "../formats/errors.js";
+import type { Reply } from "../formats/reply.js";
 import { send } from "./send.js";
 
 /**

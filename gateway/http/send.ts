@@ -4,7 +4,7 @@
  */
 import type { ServerResponse } from "node:http";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
-import type { Reply } from "./reply.js";
+import type { Reply } from "../formats/reply.js";
 
 /** Statuses without a body, for which HTTP allows no Content-Length of 0. */
 const bodiless: ReadonlySet<number> = new Set([204, 304]);

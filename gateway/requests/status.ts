@@ -5,21 +5,23 @@
 import { tokenRecord, type TokenRecord } from "#shared/contract/generation.js";
 import type { ServedModel } from "#shared/contract/announcement.js";
 import { readKept, stepOf, type Outcome } from "#shared/contract/outcome.js";
-import { fixedError, InferenceError, usualReason } from "#shared/errors.js";
+import { InferenceError, usualReason } from "#shared/errors.js";
 import { decodeFrame } from "#shared/frame.js";
 import { readLogs } from "#shared/queue/admission/read-logs.js";
 import { tokenSubject } from "#shared/queue/keys.js";
 import { encodeRequestId, parsePin, type RequestAddress } from "#shared/queue/address.js";
 import { readRecord, type RequestRecord } from "#shared/queue/pieces/outcome.js";
 import type { RedisClient } from "#shared/redis/connect.js";
-import { renderInfer } from "../kserve/http/infer-response.js";
+import { renderInfer } from "../formats/kserve/infer-response.js";
 import { claimedIndex } from "../stream/records.js";
+import { unknownRequest } from "./find-log.js";
 
-type State = "queued" | "running" | "completed" | "failed" | "cancelled" | "expired";
+export const requestStates = ["queued", "running", "completed", "failed", "cancelled", "expired"] as const;
+export type RequestState = (typeof requestStates)[number];
 
 export interface RequestStatus {
-  readonly state: State;
-  /** The body of the reply. */
+  readonly state: RequestState;
+  /** The whole status as JSON, because tensors may hold 64-bit integers. */
   readonly json: string;
 }
 
@@ -31,7 +33,7 @@ export interface RequestStatus {
  */
 export async function readStatus(redis: RedisClient, address: RequestAddress, stream: boolean): Promise<RequestStatus> {
   const record = await readRecord(redis, address);
-  if (record === undefined) throw fixedError("unknown_request", "usual");
+  if (record === undefined) throw unknownRequest();
   const ended = record.kind === undefined ? undefined : readKept(record.kind, record.body);
   const over = ended !== undefined || record.sealed;
   const log = over ? await collectLog(redis, address) : undefined;
@@ -52,7 +54,11 @@ export async function readStatus(redis: RedisClient, address: RequestAddress, st
   return { state, json: `{${members.join(",")}}` };
 }
 
-function stateOf({ sealed, began }: RequestRecord, outcome: Outcome | undefined, log: CollectedLog | undefined): State {
+function stateOf(
+  { sealed, began }: RequestRecord,
+  outcome: Outcome | undefined,
+  log: CollectedLog | undefined,
+): RequestState {
   if (outcome?.kind === "result" || outcome?.code === "result_expired") return "completed";
   // The final record comes before the outcome, and tells the same error.
   const code = outcome?.code ?? log?.error?.code;

@@ -3,13 +3,12 @@
  * name.
  */
 import { InferenceError } from "#shared/errors.js";
-import { asSize, asString, invalidJson, isObject, parseRequestJson } from "#shared/json/members.js";
+import { asSize, asString, invalidJson, isObject, parseRequestJson, withoutOthers } from "#shared/json/members.js";
 import { JsonError } from "#shared/json/error.js";
 import type { JsonObject, JsonValue } from "#shared/json/parse.js";
 import { rootMembers } from "#shared/json/root-members.js";
-import { withoutOthers } from "../http/query.js";
-import { readEnvelope } from "../job-paths/envelope.js";
-import { instantOf } from "../job-paths/options.js";
+import { readEnvelope } from "../jobs/envelope.js";
+import { instantOf } from "../jobs/options.js";
 import { cronFault } from "./ticks.js";
 import { newSchedule, type AskedSchedule } from "./schedule.js";
 import { zoneOf } from "./zone.js";

@@ -57,12 +57,12 @@ export class Schedules {
     tenant: string,
     most: number,
     after: string | undefined,
-  ): Promise<{ readonly page: readonly StoredSchedule[]; readonly hasMore: boolean } | undefined> {
+  ): Promise<{ readonly data: readonly StoredSchedule[]; readonly hasMore: boolean } | undefined> {
     const place = after === undefined ? -1 : await placeOfSchedule(this.#redis, { tenant, id: after });
     if (place === undefined) return undefined;
     const ids = await listSchedules(this.#redis, tenant, place + 1, most + 1);
     const found = await Promise.all(ids.slice(0, most).map((id) => this.find({ tenant, id })));
-    return { page: found.filter((one) => one !== undefined), hasMore: ids.length > most };
+    return { data: found.filter((one) => one !== undefined), hasMore: ids.length > most };
   }
 
   /** The schedules that are due up to a time, the most overdue first. */

@@ -11,7 +11,7 @@ import type { StreamRecord } from "./open-stream.js";
  * Every match is valid JSON.
  */
 const plain =
-  // eslint-disable-next-line no-control-regex -- they are what JSON forbids in a string
+  // oxlint-disable-next-line no-control-regex -- they are what JSON forbids in a string
   /^\{"index":(0|[1-9]\d{0,8}),"choices":\[\{"index":0,"text":("[^"\\\u0000-\u001f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\u0000-\u001f]*)*"),"tokens":\[(?:(?:0|[1-9]\d{0,8})(?:,(?:0|[1-9]\d{0,8}))*)?\]\}\]\}$/;
 
 /** Describes a record from the log, in which its index is its place. */

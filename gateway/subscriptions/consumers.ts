@@ -12,10 +12,10 @@ import {
   DeliverPolicy,
   isAnswer,
   isNotFound,
-  type Bus,
   type ConsumerInfo,
   type JetStreamManager,
-} from "#shared/nats/connect.js";
+} from "#shared/nats/client.js";
+import type { Bus } from "#shared/nats/connect.js";
 import type { RequestAddress } from "#shared/queue/address.js";
 import { readLabels } from "#shared/queue/jobs/read-labels.js";
 import type { RedisClient } from "#shared/redis/connect.js";

@@ -1,14 +1,11 @@
-/** Makes subscriptions from the settings of a process. */
+/** Opens the parts of subscriptions from the settings of a process. */
 import { natsServers } from "#shared/broker-url.js";
 import type { Bus } from "#shared/nats/connect.js";
 import type { ListedProcess } from "#shared/queue/note-process.js";
 import type { RedisClient } from "#shared/redis/connect.js";
-import type { Requests } from "../requests/requests.js";
-import type { GeneratorLookup } from "../stream/live-stream.js";
 import { Consumers } from "./consumers.js";
 import { CredentialMaker } from "./credentials.js";
 import { publicUrls } from "./settings.js";
-import { Subscriptions } from "./subscriptions.js";
 import type { CaptureTerms, TokenStream } from "./token-stream.js";
 
 export interface SubscriptionConfig {
@@ -50,28 +47,31 @@ export function publishesLabels(
   return kind === "jobs" && config.BATON_NATS_CREDS !== undefined;
 }
 
-/** @throws Error if the signing seed cannot be read */
+/** The parts of subscriptions that depend on the deployment's settings. */
+export interface SubscriptionParts {
+  /** The URLs of NATS for clients. */
+  readonly servers: readonly string[];
+  /** Undefined if the deployment has no key to sign credentials with. */
+  readonly credentials: CredentialMaker | undefined;
+  /** Undefined if the deployment does not capture records. */
+  readonly consumers: Consumers | undefined;
+}
+
+/**
+ * @param stream undefined if the deployment does not capture records
+ * @throws Error if the signing seed cannot be read
+ */
 export function openSubscriptions(
   config: SubscriptionConfig,
-  parts: {
-    readonly redis: RedisClient;
-    readonly bus: Bus;
-    readonly requests: Requests;
-    readonly models: GeneratorLookup;
-    /** Undefined if records are not captured. */
-    readonly stream: TokenStream | undefined;
-  },
-): Subscriptions {
-  const { redis, bus, requests, models, stream } = parts;
+  { redis, bus, stream }: { readonly redis: RedisClient; readonly bus: Bus; readonly stream: TokenStream | undefined },
+): SubscriptionParts {
   const { BATON_NATS_SIGNING_SEED: seed, BATON_CAPTURE_TTL_MS: keptMs } = config;
   const given = publicUrls(config.BATON_NATS_PUBLIC_URLS);
   const usual = natsServers(config.BATON_NATS_URL).map((url) => (url.includes("://") ? url : `nats://${url}`));
   const limit = config.BATON_SUBSCRIPTION_LIMIT;
-  return new Subscriptions({
-    requests,
-    models,
+  return {
     servers: given.length > 0 ? given : usual,
     credentials: seed === undefined ? undefined : new CredentialMaker(seed),
     consumers: stream && new Consumers({ redis, bus, stream, keptMs, limit }),
-  });
+  };
 }

@@ -6,7 +6,8 @@
  */
 import type { Logger } from "pino";
 import { TOKEN_STREAM } from "#shared/capture/captured.js";
-import { isNotFound, type Bus, type StreamConfig } from "#shared/nats/connect.js";
+import { isNotFound, type StreamConfig } from "#shared/nats/client.js";
+import type { Bus } from "#shared/nats/connect.js";
 import { ALL_TOKENS_SUBJECTS } from "#shared/queue/keys.js";
 import { delay } from "#shared/retry.js";
 

@@ -49,9 +49,23 @@ describe("the checks of the house", () => {
   });
 
   it("refuse an import that runs up the order", () => {
-    put("gateway/http/other.ts", importing("../openai/file.js"));
+    put("gateway/http/other.ts", importing("../doors/openai/file.js"));
     expect(faults()).toEqual([
-      "gateway/http/other.ts imports gateway/openai/file.ts, but gateway/http is lower than gateway/openai",
+      "gateway/http/other.ts imports gateway/doors/openai/file.ts, but gateway/http is lower than gateway/doors/openai",
+    ]);
+  });
+
+  it("refuse a transport at or below the service, and a path that no endpoint declares", () => {
+    put(
+      "gateway/service/other.ts",
+      `/** A file. */\nimport type { Context } from "hono";\n\nexport type C = Context;\n`,
+    );
+    put("gateway/formats/other.ts", `/** A file. */\nexport { createServer } from "node:http";\n`);
+    put("gateway/doors/openai/other.ts", `/** A file. */\nexport const add = (router) => router.add("/v1/x", {});\n`);
+    expect(faults()).toEqual([
+      "gateway/doors/openai/other.ts: adds a path that no endpoint declares",
+      "gateway/formats/other.ts imports node:http, but gateway/service and below know no transport",
+      "gateway/service/other.ts imports hono, but gateway/service and below know no transport",
     ]);
   });
 
@@ -109,12 +123,21 @@ describe("the checks of the house", () => {
     expect(faults()).toEqual(["shared/queue/work/alone.lua: has no wrapper of the same name beside it"]);
   });
 
-  it("refuse a folder without a README, and a file without a first sentence", () => {
-    rmSync(join(root, "gateway/openai/README.md"));
-    put("gateway/openai/file.ts", "export const value = 1;\n");
+  it("refuse a Redis script that reads a key or an argument by its number", () => {
+    put("shared/queue/work/numbered.lua", "-- A script.\nreturn {KEYS.ready, KEYS[1],\n  ARGV[2]}\n");
+    put("shared/queue/work/numbered.ts", "/** Its wrapper. */\n");
     expect(faults()).toEqual([
-      "gateway/openai: has no README.md that says what it is for",
-      "gateway/openai/file.ts: does not open with a comment that says what it holds",
+      "shared/queue/work/numbered.lua:2: has a number in KEYS[…], and the head has names",
+      "shared/queue/work/numbered.lua:3: has a number in ARGV[…], and the head has names",
+    ]);
+  });
+
+  it("refuse a folder without a README, and a file without a first sentence", () => {
+    rmSync(join(root, "gateway/doors/openai/README.md"));
+    put("gateway/doors/openai/file.ts", "export const value = 1;\n");
+    expect(faults()).toEqual([
+      "gateway/doors/openai: has no README.md that says what it is for",
+      "gateway/doors/openai/file.ts: does not open with a comment that says what it holds",
     ]);
   });
 
@@ -136,6 +159,28 @@ describe("the checks of the house", () => {
       "docs/notes.md: names #twice-2, which is not there",
       "docs/other.md: names notes.md#a-comment, which is not there",
       "docs/other.md: names ../shared#a-folder, which is not there",
+    ]);
+  });
+
+  it("refuse a folder of more than 24 files, without tests, and a script and its wrapper count as one", () => {
+    for (let i = 0; i < 23; i++) put(`worker/lane/part-${i}.ts`, "/** A part. */\nexport const value = 1;\n");
+    put("worker/lane/part-0.lua", "-- A script.\n");
+    put("worker/lane/part.test.ts", "/** A test. */\n");
+    expect(faults()).toEqual([]);
+    put("worker/lane/one-more.ts", "/** A part. */\nexport const value = 1;\n");
+    expect(faults()).toEqual(["worker/lane: 25 files of source, at most 24"]);
+  });
+
+  it("refuse a function of more than 100 lines, unless it groups tests", () => {
+    const body = "{\n" + "  value += 1;\n".repeat(99) + "}";
+    put("worker/lane/long.ts", `/** A file. */\nlet value = 0;\nexport function long() ${body}\n`);
+    put(
+      "worker/lane/long.test.ts",
+      `/** A test. */\nlet value = 0;\ndescribe("it", () => ${body});\nit("is", () => ${body});\n`,
+    );
+    expect(faults()).toEqual([
+      "worker/lane/long.test.ts:104: a function of 101 lines, at most 100",
+      "worker/lane/long.ts:3: a function of 101 lines, at most 100",
     ]);
   });
 

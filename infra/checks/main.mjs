@@ -6,15 +6,27 @@ import { resolve } from "node:path";
 import { checkColumns } from "./columns.mjs";
 import { listFiles } from "./files.mjs";
 import { checkEnglish } from "./english.mjs";
+import { checkFloor } from "./floor.mjs";
 import { checkFolders } from "./folders.mjs";
 import { checkLengths } from "./lengths.mjs";
 import { checkOpenings } from "./openings.mjs";
 import { checkReferences } from "./references.mjs";
+import { checkScripts } from "./scripts.mjs";
 import { checkSettings } from "./settings.mjs";
 
 const root = resolve(process.argv[2] ?? ".");
 const files = listFiles(root);
-const checks = [checkFolders, checkOpenings, checkColumns, checkLengths, checkReferences, checkSettings, checkEnglish];
+const checks = [
+  checkFolders,
+  checkFloor,
+  checkOpenings,
+  checkScripts,
+  checkColumns,
+  checkLengths,
+  checkReferences,
+  checkSettings,
+  checkEnglish,
+];
 const faults = checks.flatMap((check) => check(root, files));
 for (const fault of faults) console.error(fault);
 if (faults.length > 0) {

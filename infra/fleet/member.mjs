@@ -11,6 +11,7 @@ import { Refusal, say } from "../setup/terminal.mjs";
 import { EXIT_UNUSABLE } from "./settings.mjs";
 import { describe, followLog, openLog, readLine, rotate, telling } from "./log.mjs";
 import { removeContainer } from "./stop.mjs";
+import { Warnings } from "./warnings.mjs";
 
 /** @typedef {import("./log.mjs").LogLine} LogLine */
 
@@ -31,138 +32,145 @@ const UP_AFTER_MS = 5_000;
 /** The pause before the second start in a row, in ms; it doubles up to the longest pause. */
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 5_000;
-/** Most different warnings that the terminal shows in a minute; the log has all. */
-const MAX_WARNINGS = 10;
 
-/**
- * @param {import("./processes.mjs").Plan} plan
- * @param {Fleet} fleet
- * @returns {{ firstUp: Promise<void>, setUp: () => void }} `firstUp` resolves when the member is up
- *   for the first time; `setUp` is for a member whose log has no such line
- */
-export function startMember(plan, fleet) {
-  const logPath = join(fleet.logs, `${plan.name}.log`);
+class Member {
+  #plan;
+  #fleet;
+  #logPath;
+  #readLog;
+  #warnings;
   /** @type {LogLine[]} the latest lines of its log */
-  let lastWords = [];
-  /** The warnings that the terminal has shown in the current minute. */
-  let warnings = { minute: 0, shown: new Set() };
-  let isUp = false;
-  let wasEverUp = false;
+  #lastWords = [];
+  #isUp = false;
+  #wasEverUp = false;
   /** Deaths in a row; 0 once the member is up. */
-  let deaths = 0;
+  #deaths = 0;
   /** @type {NodeJS.Timeout | undefined} runs until a member that says nothing counts as up */
-  let patience;
-  let tellFirstUp = () => {};
-  /** @type {Promise<void>} */
-  const firstUp = new Promise((resolve) => (tellFirstUp = resolve));
+  #patience;
+  #tellFirstUp = () => {};
+  /** @type {Promise<void>} resolves when the member is up for the first time */
+  firstUp = new Promise((resolve) => (this.#tellFirstUp = resolve));
 
-  rotate(logPath);
-  closeSync(openLog(logPath));
-  const readLog = followLog(logPath, (text) => {
-    const line = readLine(text);
-    lastWords = [...lastWords, line].slice(-20);
-    if (plan.readyMessage !== undefined && line.message === plan.readyMessage) setUp();
-    if (line.isWarning && !fleet.ending) showWarning(line);
-    if (plan.diedMessage !== undefined && line.message === plan.diedMessage) afterDeathWithin(line);
-  });
-
-  function setUp() {
-    if (wasEverUp && !isUp) say(`${plan.name} is back.`);
-    isUp = true;
-    wasEverUp = true;
-    deaths = 0;
-    tellFirstUp();
+  /**
+   * @param {import("./processes.mjs").Plan} plan
+   * @param {Fleet} fleet
+   */
+  constructor(plan, fleet) {
+    this.#plan = plan;
+    this.#fleet = fleet;
+    this.#logPath = join(fleet.logs, `${plan.name}.log`);
+    this.#warnings = new Warnings(plan.name, this.#logPath, fleet.told);
+    rotate(this.#logPath);
+    closeSync(openLog(this.#logPath));
+    this.#readLog = followLog(this.#logPath, (text) => this.#hear(readLine(text)));
   }
 
-  function showWarning(/** @type {LogLine} */ line) {
-    const minute = Math.floor(Date.now() / 60_000);
-    if (warnings.minute !== minute) warnings = { minute, shown: new Set() };
-    const { model, warning } = line.details;
-    // A configuration may cause a dozen warnings, and each worker that loads it repeats all.
-    const isOfConfig = typeof warning === "string" && typeof model === "string";
-    const text = isOfConfig
-      ? `model ${model} is served, but its configuration is not taken as it is written: see ${logPath}, or /v2/fleet`
-      : describe(line);
-    const fact = isOfConfig ? `the configuration of ${model}` : line.message;
-    if (fleet.told.has(fact) || warnings.shown.has(text) || warnings.shown.size >= MAX_WARNINGS) return;
-    warnings.shown.add(text);
-    if (isOfConfig) fleet.told.add(fact);
-    say(`${plan.name}: ${text}`);
-    if (warnings.shown.size === MAX_WARNINGS) say(`${plan.name}: more of this minute's warnings are in ${logPath}`);
-  }
-
-  function launch() {
-    if (fleet.ending) return;
-    isUp = false;
+  launch() {
+    const { program, args, env, cwd, container, name } = this.#plan;
+    if (this.#fleet.ending) return;
+    this.#isUp = false;
     // A container of an earlier start may still have the name.
-    if (plan.container !== undefined) removeContainer(plan.container);
-    const out = openLog(logPath);
+    if (container !== undefined) removeContainer(container);
+    const out = openLog(this.#logPath);
     // The child leads a new process group, so Ctrl-C in the terminal reaches only the start, which
     // stops the members in order.
-    const child = spawn(plan.program, plan.args, {
-      env: plan.env,
-      cwd: plan.cwd,
-      stdio: ["ignore", out, out],
-      detached: true,
-    });
+    const child = spawn(program, args, { env, cwd, stdio: ["ignore", out, out], detached: true });
     closeSync(out);
-    if (child.pid !== undefined) fleet.records.add(plan, child.pid);
-    restartPatience();
+    if (child.pid !== undefined) this.#fleet.records.add(this.#plan, child.pid);
+    this.#restartPatience();
     let hasEnded = false;
     const end = (/** @type {string} */ how, /** @type {number | null} */ code) => {
       if (hasEnded) return;
       hasEnded = true;
-      clearTimeout(patience);
-      if (fleet.ending) return;
-      fleet.records.remove(plan.name);
-      readLog();
-      afterDeath(how, code).catch(fleet.giveUp);
+      clearTimeout(this.#patience);
+      if (this.#fleet.ending) return;
+      this.#fleet.records.remove(name);
+      this.#readLog();
+      this.#afterDeath(how, code).catch(this.#fleet.giveUp);
     };
     child.once("error", (error) => end(error.message, null));
     child.once("exit", (code, signal) => end(signal ?? `exit status ${code}`, code));
   }
 
-  function restartPatience() {
-    clearTimeout(patience);
-    patience = setTimeout(setUp, UP_AFTER_MS);
-    patience.unref();
+  /** For a member whose log has no line which says that it is up. */
+  setUp() {
+    if (this.#wasEverUp && !this.#isUp) say(`${this.#plan.name} is back.`);
+    this.#isUp = true;
+    this.#wasEverUp = true;
+    this.#deaths = 0;
+    this.#tellFirstUp();
   }
 
-  /** The process that does the member's work has died; the member itself restarts that process. */
-  function afterDeathWithin(/** @type {LogLine} */ { details }) {
-    if (fleet.ending) return;
-    isUp = false;
-    deaths += 1;
-    restartPatience();
+  /** @param {LogLine} line */
+  #hear(line) {
+    const { readyMessage, diedMessage } = this.#plan;
+    this.#lastWords = [...this.#lastWords, line].slice(-20);
+    if (readyMessage !== undefined && line.message === readyMessage) this.setUp();
+    if (line.isWarning && !this.#fleet.ending) this.#warnings.show(line);
+    if (diedMessage !== undefined && line.message === diedMessage) this.#afterDeathWithin(line);
+  }
+
+  #restartPatience() {
+    clearTimeout(this.#patience);
+    this.#patience = setTimeout(() => this.setUp(), UP_AFTER_MS);
+    this.#patience.unref();
+  }
+
+  /**
+   * The process that does the member's work has died; the member itself restarts that process.
+   *
+   * @param {LogLine} line
+   */
+  #afterDeathWithin({ details }) {
+    if (this.#fleet.ending) return;
+    this.#isUp = false;
+    this.#deaths += 1;
+    this.#restartPatience();
     const { signal, code } = details;
-    if (deaths >= maxDeaths()) giveUp(typeof signal === "string" ? signal : `exit status ${Number(code)}`);
+    if (this.#deaths >= this.#maxDeaths()) {
+      this.#giveUp(typeof signal === "string" ? signal : `exit status ${Number(code)}`);
+    }
   }
 
-  async function afterDeath(/** @type {string} */ how, /** @type {number | null} */ code) {
-    if (!isUp) deaths += 1;
-    if (deaths >= maxDeaths() || (code === EXIT_UNUSABLE && !wasEverUp)) {
-      giveUp(how);
+  /**
+   * @param {string} how
+   * @param {number | null} code
+   */
+  async #afterDeath(how, code) {
+    if (!this.#isUp) this.#deaths += 1;
+    if (this.#deaths >= this.#maxDeaths() || (code === EXIT_UNUSABLE && !this.#wasEverUp)) {
+      this.#giveUp(how);
       return;
     }
-    say(`${plan.name} ended (${how}); starting it again.`);
-    if (deaths > 0) await pause(Math.min(FIRST_PAUSE_MS * 2 ** (deaths - 1), LONGEST_PAUSE_MS));
-    launch();
+    say(`${this.#plan.name} ended (${how}); starting it again.`);
+    if (this.#deaths > 0) await pause(Math.min(FIRST_PAUSE_MS * 2 ** (this.#deaths - 1), LONGEST_PAUSE_MS));
+    this.launch();
   }
 
-  function maxDeaths() {
-    return wasEverUp ? MAX_DEATHS.beenUp : MAX_DEATHS.neverUp;
+  #maxDeaths() {
+    return this.#wasEverUp ? MAX_DEATHS.beenUp : MAX_DEATHS.neverUp;
   }
 
-  function giveUp(/** @type {string} */ how) {
-    const times = deaths > 1 ? ` ${deaths} times in a row` : "";
-    const words = telling(lastWords).map((line) => `\n  ${describe(line)}`);
-    fleet.giveUp(
+  /** @param {string} how */
+  #giveUp(how) {
+    const times = this.#deaths > 1 ? ` ${this.#deaths} times in a row` : "";
+    const words = telling(this.#lastWords).map((line) => `\n  ${describe(line)}`);
+    this.#fleet.giveUp(
       new Refusal(
-        `${plan.name} does not stay up (${how}${times}); its log is ${logPath}. Its last words:${words.join("")}`,
+        `${this.#plan.name} does not stay up (${how}${times}); its log is ${this.#logPath}. ` +
+          `Its last words:${words.join("")}`,
       ),
     );
   }
+}
 
-  launch();
-  return { firstUp, setUp };
+/**
+ * @param {import("./processes.mjs").Plan} plan
+ * @param {Fleet} fleet
+ * @returns {Pick<Member, "firstUp" | "setUp">}
+ */
+export function startMember(plan, fleet) {
+  const member = new Member(plan, fleet);
+  member.launch();
+  return member;
 }

@@ -3,7 +3,8 @@
  * JetStream drops duplicates, and a reader finds an index without the record's text. On the subject
  * of a label the id is `<request>.<index>.<label>`, because JetStream compares ids across subjects.
  */
-import { ID_HEADER, isNotFound, type Bus, type JetStreamManager, type StoredMsg } from "../nats/connect.js";
+import { isNotFound, type JetStreamManager, type StoredMsg } from "../nats/client.js";
+import { ID_HEADER, type Bus } from "../nats/connect.js";
 import type { RequestAddress } from "../queue/address.js";
 import { labelledSubject, tokenSubject } from "../queue/keys.js";
 

@@ -87,3 +87,10 @@ export function parseRequestJson(bytes: Buffer, parse: (bytes: Buffer) => JsonVa
 export function invalidJson(reason: string, cause?: JsonError): InferenceError {
   return new InferenceError("invalid_json", `failed to parse the request JSON buffer: ${reason}`, { cause });
 }
+
+/** @throws InferenceError for an unknown member of the body */
+export function withoutOthers(given: JsonObject, names: readonly string[]): JsonObject {
+  const other = Object.keys(given).find((name) => !names.includes(name));
+  if (other === undefined) return given;
+  throw new InferenceError("invalid_argument", `unknown member '${other}' of the body; there are: ${names.join(", ")}`);
+}

@@ -1,27 +1,19 @@
 /**
- * The connection to NATS; no other file imports the NATS client. NATS is the fast path: during an
- * outage, publishing does nothing and readers read Redis.
+ * The connections to NATS. NATS is the fast path: during an outage, publishing does nothing and
+ * readers read Redis.
  */
-import { readFileSync } from "node:fs";
+import type { Logger } from "pino";
+import { delay } from "../retry.js";
 import {
-  connect,
-  credsAuthenticator,
   DebugEvents,
   Events,
   headers,
-  JSONCodec,
-  NatsError,
-  type Authenticator,
+  openConnection,
   type JetStreamManager,
+  type Link,
   type NatsConnection,
   type Subscription,
-} from "nats";
-import { NodeTransport } from "nats/lib/src/node_transport.js";
-import type { Logger } from "pino";
-import { natsServers } from "../broker-url.js";
-import { delay } from "../retry.js";
-
-export { headers, StorageType, DiscardPolicy, type Msg, type NatsConnection, type StreamConfig } from "nats";
+} from "./client.js";
 
 export interface Bus {
   /**
@@ -59,9 +51,6 @@ export interface Bus {
   close(): Promise<void>;
 }
 
-export { AckPolicy, DeliverPolicy } from "nats";
-export type { ConsumerInfo, JetStreamManager, StoredMsg } from "nats";
-
 /** The header by which JetStream recognises a duplicate, and from which readers take the index. */
 export const ID_HEADER = "Nats-Msg-Id";
 
@@ -84,8 +73,6 @@ async function flushed(connection: NatsConnection): Promise<boolean> {
     return false;
   }
 }
-
-const answers = JSONCodec();
 
 function idHeader(id: string) {
   const made = headers();
@@ -111,192 +98,135 @@ interface Interest {
   subscription: Subscription | undefined;
 }
 
-export interface BusSettings {
-  readonly url: string;
-  readonly name: string;
-  /** Path of a file with credentials; undefined if the server requires none. */
-  readonly creds?: string | undefined;
+export interface BusSettings extends Link {
   /** Whether JetStream keeps the records of streams; false by default. */
   readonly captures?: boolean;
   readonly log: Logger;
 }
 
-/**
- * Whether JetStream has answered that the object does not exist; false if JetStream has not
- * answered.
- * @param error from a call of the manager
- */
-export function isNotFound(error: unknown): boolean {
-  return error instanceof NatsError && error.api_error?.code === 404;
-}
+/** A bus over one connection, which the client opens again by itself. */
+class NatsBus implements Bus {
+  readonly captures: boolean;
+  readonly #log: Logger;
+  readonly #interests = new Set<Interest>();
+  /** Undefined until the first connection. */
+  #connection: NatsConnection | undefined;
+  #isUp = false;
+  #connections = 0;
+  #isClosed = false;
 
-/** Whether JetStream has answered with an error. */
-export function isAnswer(error: unknown): boolean {
-  return error instanceof NatsError && error.api_error !== undefined;
-}
+  constructor(settings: BusSettings) {
+    this.captures = settings.captures ?? false;
+    this.#log = settings.log;
+    const lasting = openConnection(settings, true).then(
+      (nc) => this.#use(nc),
+      (error: unknown) => {
+        this.#log.error({ error: error instanceof Error ? error.message : String(error) }, "nats gave up");
+      },
+    );
+    lasting.catch((error: unknown) => this.#log.error({ error: String(error) }, "nats connection ended"));
+  }
 
-/** Whether JetStream refuses the request for good: a bug in Baton. */
-export function isRefused(error: unknown): boolean {
-  return error instanceof NatsError && error.api_error?.code === 400;
-}
-
-/**
- * Reads the credentials file at each connect, so that an operator can replace the file while the
- * process runs.
- * @throws Error if the file is unreadable now
- */
-function authenticatorOf(path: string): Authenticator {
-  let creds = credsAuthenticator(readFileSync(path));
-  return (nonce) => {
+  publish(subject: string, message: Buffer, id?: string): void {
+    if (!this.#isUp || this.#connection === undefined) return;
     try {
-      creds = credsAuthenticator(readFileSync(path));
-    } catch {
-      // The file is being replaced, or is gone. The previous credentials may still be valid.
+      if (id === undefined) this.#connection.publish(subject, message);
+      else this.#connection.publish(subject, message, { headers: idHeader(id) });
+    } catch (error) {
+      this.#log.warn({ error: String(error) }, "nats publish failed");
     }
-    return creds(nonce);
-  };
-}
+  }
 
-function authentication(creds: string | undefined) {
-  return creds === undefined ? {} : { authenticator: authenticatorOf(creds), ignoreAuthErrorAbort: true };
-}
-
-/**
- * Closes the socket of an abandoned attempt to connect. The client (2.29, the last release) forgets
- * such an attempt, so the socket opens when the server or the link is back. When that socket closes
- * again, the client takes it for its live connection. The client then opens another connection
- * beside the good connection, and no longer answers pings on the good connection. From then on the
- * server ends a connection of every process each half minute.
- */
-function closeWhatIsGivenUp(transport: Pick<NodeTransport, "dial" | "close">): void {
-  const { dial, close } = transport;
-  const givenUp = new WeakSet<object>();
-  transport.dial = async function (this: NodeTransport, server) {
-    const socket = await dial.call(this, server);
-    if (givenUp.has(this)) socket.destroy();
-    return socket;
-  };
-  transport.close = function (this: NodeTransport, error) {
-    if (!this.connected) {
-      givenUp.add(this);
-      // Undefined before dialling, despite the type.
-      (this.socket as NodeTransport["socket"] | undefined)?.destroy();
+  async subscribe(subject: string, handle: (message: Buffer) => void): Promise<() => void> {
+    const interest: Interest = { subject, handle, subscription: undefined };
+    this.#interests.add(interest);
+    if (this.#connection !== undefined) {
+      this.#listen(this.#connection, interest);
+      if (this.#isUp) await flushedSoon(this.#connection);
     }
-    return close.call(this, error);
-  };
-}
+    return () => {
+      this.#interests.delete(interest);
+      interest.subscription?.unsubscribe();
+    };
+  }
 
-closeWhatIsGivenUp(NodeTransport.prototype);
+  async store(stream: string, subject: string, message: Buffer, id: string): Promise<void> {
+    const nc = this.#connected();
+    const answer = await nc.request(subject, message, { headers: idHeader(id), timeout: JETSTREAM_MS });
+    if (answer.json<{ stream?: unknown }>().stream !== stream)
+      throw new Error(`${stream} has not stored a message: ${answer.string()}`);
+  }
 
-/**
- * Returns at once, connected or not, because neither gateway nor worker may wait for NATS to start.
- */
-export function connectBus({ url, name, creds, captures = false, log }: BusSettings): Bus {
-  let connection: NatsConnection | undefined;
-  let up = false;
-  let connections = 0;
-  let closed = false;
-  const interests = new Set<Interest>();
+  async jetStream(): Promise<JetStreamManager> {
+    return this.#connected().jetstreamManager({ checkAPI: false, timeout: JETSTREAM_MS });
+  }
 
-  function listen(nc: NatsConnection, interest: Interest): void {
+  isUp(): boolean {
+    return this.#isUp;
+  }
+
+  connections(): number {
+    return this.#connections;
+  }
+
+  maxBytes(): number {
+    return this.#connection?.info?.max_payload ?? 1_048_576;
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    if (this.#connection === undefined) return;
+    if (this.#isUp) await flushedSoon(this.#connection);
+    this.#isUp = false;
+    await this.#connection.close();
+  }
+
+  /** Resolves when the connection is closed for good. */
+  async #use(nc: NatsConnection): Promise<void> {
+    if (this.#isClosed) return nc.close();
+    this.#connection = nc;
+    for (const interest of this.#interests) this.#listen(nc, interest);
+    const watching = this.#watch(nc);
+    this.#connections++;
+    this.#isUp = await flushed(nc);
+    await watching;
+  }
+
+  async #watch(nc: NatsConnection): Promise<void> {
+    for await (const status of nc.status()) {
+      if (status.type === Events.Disconnect || status.type === DebugEvents.StaleConnection) {
+        if (this.#isUp) this.#log.warn("nats connection lost");
+        this.#isUp = false;
+      } else if (status.type === Events.Reconnect) {
+        this.#log.info("nats connection restored");
+        this.#connections++;
+        // Messages are lost until the server has read the subscriptions.
+        this.#isUp = await flushed(nc);
+      }
+    }
+  }
+
+  #listen(nc: NatsConnection, interest: Interest): void {
     interest.subscription = nc.subscribe(interest.subject, {
       callback: (error, message) => {
         if (error === null) interest.handle(viewOf(message.data));
-        else log.warn({ error: error.message }, "nats subscription failed");
+        else this.#log.warn({ error: error.message }, "nats subscription failed");
       },
     });
   }
 
-  function connected(): NatsConnection {
-    if (!up || connection === undefined) throw new Error("not connected to NATS");
-    return connection;
+  #connected(): NatsConnection {
+    if (!this.#isUp || this.#connection === undefined) throw new Error("not connected to NATS");
+    return this.#connection;
   }
+}
 
-  async function watch(nc: NatsConnection): Promise<void> {
-    for await (const status of nc.status()) {
-      if (status.type === Events.Disconnect || status.type === DebugEvents.StaleConnection) {
-        if (up) log.warn("nats connection lost");
-        up = false;
-      } else if (status.type === Events.Reconnect) {
-        log.info("nats connection restored");
-        connections++;
-        // Messages are lost until the server has read the subscriptions.
-        up = await flushed(nc);
-      }
-    }
-  }
-
-  const ready = connect({
-    servers: natsServers(url),
-    name,
-    maxReconnectAttempts: -1,
-    reconnectTimeWait: 100,
-    reconnectJitter: 50,
-    waitOnFirstConnect: true,
-    // The client gives up a silent link after 6 s.
-    pingInterval: 2_000,
-    maxPingOut: 2,
-    timeout: 2_000,
-    ...authentication(creds),
-  }).then(
-    async (nc) => {
-      if (closed) return nc.close();
-      connection = nc;
-      for (const interest of interests) listen(nc, interest);
-      const watching = watch(nc);
-      connections++;
-      up = await flushed(nc);
-      await watching;
-    },
-    (error: unknown) => {
-      log.error({ error: error instanceof Error ? error.message : String(error) }, "nats gave up");
-    },
-  );
-  ready.catch((error: unknown) => log.error({ error: String(error) }, "nats connection ended"));
-
-  return {
-    publish(subject, message, id) {
-      if (!up || connection === undefined) return;
-      try {
-        if (id === undefined) connection.publish(subject, message);
-        else connection.publish(subject, message, { headers: idHeader(id) });
-      } catch (error) {
-        log.warn({ error: String(error) }, "nats publish failed");
-      }
-    },
-    async subscribe(subject, handle) {
-      const interest: Interest = { subject, handle, subscription: undefined };
-      interests.add(interest);
-      if (connection !== undefined) {
-        listen(connection, interest);
-        if (up) await flushedSoon(connection);
-      }
-      return () => {
-        interests.delete(interest);
-        interest.subscription?.unsubscribe();
-      };
-    },
-    async store(stream, subject, message, id) {
-      const nc = connected();
-      const answer = await nc.request(subject, message, { headers: idHeader(id), timeout: JETSTREAM_MS });
-      const said = answers.decode(answer.data) as { stream?: unknown };
-      if (said.stream !== stream) throw new Error(`${stream} has not stored a message: ${answer.string()}`);
-    },
-    async jetStream() {
-      return connected().jetstreamManager({ checkAPI: false, timeout: JETSTREAM_MS });
-    },
-    captures,
-    isUp: () => up,
-    connections: () => connections,
-    maxBytes: () => connection?.info?.max_payload ?? 1_048_576,
-    async close() {
-      closed = true;
-      if (connection === undefined) return;
-      if (up) await flushedSoon(connection);
-      up = false;
-      await connection.close();
-    },
-  };
+/**
+ * Returns at once, connected or not, because neither gateway nor worker may wait for NATS to start.
+ * @throws Error if the file with credentials is unreadable
+ */
+export function connectBus(settings: BusSettings): Bus {
+  return new NatsBus(settings);
 }
 
 /**
@@ -304,20 +234,6 @@ export function connectBus({ url, name, creds, captures = false, log }: BusSetti
  * the data.
  * @throws Error if no server answers now; an open connection reconnects by itself
  */
-export function connectForBulk({
-  url,
-  name,
-  creds,
-}: Pick<BusSettings, "url" | "name" | "creds">): Promise<NatsConnection> {
-  return connect({
-    servers: natsServers(url),
-    name,
-    maxReconnectAttempts: -1,
-    reconnectTimeWait: 100,
-    reconnectJitter: 50,
-    pingInterval: 2_000,
-    maxPingOut: 2,
-    timeout: 2_000,
-    ...authentication(creds),
-  });
+export function connectForBulk(link: Link): Promise<NatsConnection> {
+  return openConnection(link, false);
 }

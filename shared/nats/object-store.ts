@@ -7,19 +7,12 @@
 import { createHash, randomBytes, type Hash } from "node:crypto";
 import { MissingObject, StoreFull, StoreUnavailable, type ObjectStore } from "../object-store.js";
 import { delay } from "../retry.js";
-import {
-  connectForBulk,
-  DiscardPolicy,
-  headers,
-  StorageType,
-  type Msg,
-  type NatsConnection,
-  type StreamConfig,
-} from "./connect.js";
+import { DiscardPolicy, headers, StorageType, type Msg, type NatsConnection, type StreamConfig } from "./client.js";
+import { connectForBulk } from "./connect.js";
 
 export interface NatsStoreSettings {
   readonly url: string;
-  /** As in `BusSettings`. */
+  /** As in `Link`. */
   readonly creds?: string | undefined;
   /** Of the connection. */
   readonly name: string;

@@ -55,7 +55,10 @@ interface Agreed {
   readonly secret: Buffer;
 }
 
-const script = defineScript(new URL("./deployment.lua", import.meta.url), list);
+const script = defineScript(new URL("./deployment.lua", import.meta.url), list, {
+  keys: ["deployment"],
+  args: ["buckets", "secret", "format"],
+});
 
 /**
  * Reads the record, writes the record if there is none, and keeps checking it.
@@ -66,8 +69,9 @@ export async function joinDeployment({ redis, buckets: own, log, signal }: JoinS
   let secret: Buffer = randomBytes(SECRET_BYTES);
   let expected = own;
   const usual = redis.isCluster ? USUAL_BUCKETS.cluster : USUAL_BUCKETS.oneServer;
+  const { deployment } = registryKeys;
   const ask = async () =>
-    (await read(redis)) ?? script(redis, [registryKeys.deployment], [expected ?? usual, secret, FORMAT]);
+    (await read(redis)) ?? script(redis, { deployment }, { buckets: expected ?? usual, secret, format: FORMAT });
   const agree = async () => {
     // Retries only the call, because a record with other settings never fits.
     const { buckets, secret: known } = agreed(await retrying(ask, { budgetMs: BUDGET_MS, signal }));

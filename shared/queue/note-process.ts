@@ -23,7 +23,10 @@ export type ListedProcess = Readonly<z.infer<typeof schema>>;
 
 const EVERY_MS = 5_000;
 const KEPT_MS = 15_000;
-const script = defineScript(new URL("./note-process.lua", import.meta.url), () => undefined);
+const script = defineScript(new URL("./note-process.lua", import.meta.url), () => undefined, {
+  keys: ["processes"],
+  args: ["process", "forMs"],
+});
 
 /** Keeps this process listed until `signal` aborts. */
 export async function listProcess(
@@ -33,9 +36,10 @@ export async function listProcess(
 ): Promise<void> {
   const startedAt = new Date(performance.timeOrigin).toISOString();
   const own: ListedProcess = { kind, name, host: hostname(), pid: process.pid, startedAt };
+  const { processes } = registryKeys;
   // If Redis is away, the next beat notes the process.
-  const note = (ms: number) =>
-    script(redis, [registryKeys.processes], [JSON.stringify(own), ms]).catch(() => undefined);
+  const note = (forMs: number) =>
+    script(redis, { processes }, { process: JSON.stringify(own), forMs }).catch(() => undefined);
   while (!signal.aborted) {
     await note(KEPT_MS);
     await delay(EVERY_MS, signal);

@@ -1,17 +1,18 @@
 #!lua flags=allow-oom
 -- reap-idle.lua: remove the idled-out sequences of a model in a bucket, the longest ago first, with
 -- all keys of each. The cost grows with the number of idled-out sequences, not of live sequences.
---   KEYS[1] live zset
---   ARGV[1] tag of the bucket and model, `{tag}:model`   ARGV[2] most sequences of one call
---   ARGV[3] how long the model's sequences are kept idle, in ms; '' if the caller does not know
---   Returns the number of sequences looked at; fewer than ARGV[2]: none is left
+--   KEYS.live    zset
+--   ARGV.base    tag of the bucket and model, `{tag}:model`
+--   ARGV.most    most sequences of one call
+--   ARGV.idleMs  ms for which the model's sequences are kept idle; '' if the caller does not know
+--   Returns the number of sequences looked at; fewer than `most`: none is left
 -- include pieces/version.lua
 -- include pieces/sequence.lua
 -- include pieces/past.lua
 -- include pieces/events.lua
-local live, base = KEYS[1], ARGV[1]
+local live, base = KEYS.live, ARGV.base
 -- include pieces/time.lua
-local names = redis.call('ZRANGE', live, '-inf', string.format('%.0f', now), 'BYSCORE', 'LIMIT', 0, ARGV[2])
+local names = redis.call('ZRANGE', live, '-inf', string.format('%.0f', now), 'BYSCORE', 'LIMIT', 0, ARGV.most)
 local gone, keys, refiled = {}, {}, {}
 lookUpSequences(base, names)
 for i = 1, #names do
@@ -26,7 +27,7 @@ for i = 1, #names do
     if seq then
       noteSequence(base, name, nil)
       notePast(base, name, EXPIRED)
-      noteExpired(base, name, seq, tonumber(ARGV[3]))
+      noteExpired(base, name, seq, tonumber(ARGV.idleMs))
       for _, key in ipairs(versionKeys(base, name, seq.at, seq.kept)) do keys[#keys + 1] = key end
     end
   end

@@ -4,7 +4,10 @@ import { liveKey, modelTag } from "./keys.js";
 import type { Lane } from "./address.js";
 import type { RedisClient } from "../redis/connect.js";
 
-const script = defineScript(new URL("./reap-idle.lua", import.meta.url), integer);
+const script = defineScript(new URL("./reap-idle.lua", import.meta.url), integer, {
+  keys: ["live"],
+  args: ["base", "most", "idleMs"],
+});
 
 /**
  * @param most sequences of the call
@@ -16,5 +19,5 @@ export function reapIdle(
   most: number,
   idleMs: number | undefined,
 ): Promise<number> {
-  return script(redis, [liveKey(lane)], [modelTag(lane), most, idleMs ?? ""]);
+  return script(redis, { live: liveKey(lane) }, { base: modelTag(lane), most, idleMs: idleMs ?? "" });
 }

@@ -8,26 +8,30 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { dropIfSilent, type RedisClient } from "./connect.js";
 import { untilReplicated } from "./replicated.js";
+import { flattener, resolveNames, type Named, type Names } from "./script-names.js";
 import { ABSENT, absentKey } from "./slots.js";
 import { inTransaction, lastReply, sendTogether, type Arg, type Call } from "./transaction.js";
 
 export type { Arg } from "./transaction.js";
 
-export interface Script<Reply> {
+export interface Script<Reply, K extends Names, A extends Names> {
   /**
    * @param ahead calls that run before the script, in the same transaction. If the server has
    *   forgotten the script, these calls run twice.
    */
-  (redis: RedisClient, keys: readonly string[], args: readonly Arg[], ahead?: readonly Call[]): Promise<Reply>;
+  (redis: RedisClient, keys: Named<K, string>, args: Named<A, Arg>, ahead?: readonly Call[]): Promise<Reply>;
 }
 
-export interface ScriptTerms {
+export interface ScriptTerms<K extends Names, A extends Names> {
+  /** The names of its keys and arguments, as in the head of the script. */
+  readonly keys: K;
+  readonly args: A;
   /**
    * Whether the script accepts or ends work, or reads a value that a client will receive. In the
    * durability mode `replicated` such a call counts as done once a replica has all earlier writes
-   * of the server.
+   * of the server. Absent: false.
    */
-  readonly durable: boolean;
+  readonly durable?: boolean;
 }
 
 /**
@@ -35,19 +39,22 @@ export interface ScriptTerms {
  * @param decode makes the typed reply from bulk strings as Buffers, integers as numbers, and arrays
  * @returns a function that runs the script. It throws an UnconfirmedError if no replica has
  *   confirmed a durable call. The writes may be lost then, and the caller repeats the call.
+ * @throws TypeError if the script and the terms name keys or arguments differently
  */
-export function defineScript<Reply>(
+export function defineScript<Reply, const K extends Names, const A extends Names>(
   file: URL,
   decode: (reply: unknown) => Reply,
-  { durable }: ScriptTerms = { durable: false },
-): Script<Reply> {
-  const source = withoutAbsentKey(sourceOf(file));
+  { keys: keyNames, args: argNames, durable = false }: ScriptTerms<K, A>,
+): Script<Reply, K, A> {
+  const source = withoutAbsentKey(resolveNames(sourceOf(file), { KEYS: keyNames, ARGV: argNames }));
   const sha = createHash("sha1").update(source).digest("hex");
+  const [flatKeys, flatArgs] = [flattener<string>(keyNames), flattener<Arg>(argNames)];
   return async (redis, keys, args, ahead = []) => {
-    const [key = ""] = keys;
+    const named = flatKeys(keys);
+    const [key = ""] = named;
     const waits = durable && redis.durability === "replicated";
-    const named = redis.isCluster && keys.length > 0 ? [...keys, absentKey(key)] : keys;
-    const tail = [named.length, ...named, ...args];
+    if (redis.isCluster && named.length > 0) named.push(absentKey(key));
+    const tail = [named.length, ...named, ...flatArgs(args)];
     try {
       return decode(await send(redis, key, ahead, ["EVALSHA", sha, ...tail], waits));
     } catch (error) {

@@ -9,7 +9,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { startRedis } from "../support/fleet/redis.js";
+import { startRedis } from "../support/brokers/redis.js";
 import { root } from "../support/fleet/root.js";
 import type { ReferenceJob } from "./bare/reference.js";
 import { runChild } from "./support/child.js";

@@ -4,7 +4,7 @@
  */
 import type { Pace } from "../support/sequences/pace.js";
 import type { Fleet } from "../support/fleet/fleet.js";
-import type { Broker } from "../support/fleet/broker.js";
+import type { Broker } from "../support/brokers/broker.js";
 import type { Proxy } from "../support/fleet/proxy.js";
 import type { Store } from "../support/fleet/store.js";
 import type { Fault } from "./plan.js";

@@ -117,7 +117,7 @@ function save(folder: string, { history, ...report }: ChaosReport): void {
   writeFileSync(join(folder, "report.json"), `${JSON.stringify(report, null, 2)}\n`);
 }
 
-// `exit` ends every started process, too; see test/support/fleet/process.ts.
+// `exit` ends every started process, too; see test/support/brokers/process.ts.
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(130));
 try {
   process.exitCode = await main();

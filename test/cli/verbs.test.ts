@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { freePort } from "../support/fleet/port.js";
+import { freePort } from "../support/brokers/port.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { baton, type Surroundings } from "./baton.js";
 

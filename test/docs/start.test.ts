@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { identify } from "../../infra/setup/process-identity.mjs";
-import { freePort } from "../support/fleet/port.js";
-import { RunningProcess } from "../support/fleet/process.js";
+import { freePort } from "../support/brokers/port.js";
+import { RunningProcess } from "../support/brokers/process.js";
 import { makeRepository } from "../support/fleet/repository.js";
 import { root } from "../support/fleet/root.js";
 

@@ -9,9 +9,10 @@ import { NatsObjectStore } from "#shared/nats/object-store.js";
 import { connectRedis, whenReady, type RedisClient } from "#shared/redis/connect.js";
 import { Files } from "../../gateway/files/files.js";
 import { tenantFrom } from "../../gateway/http/tenant.js";
+import { FileService } from "../../gateway/service/files.js";
 import { statusesIn } from "../fixtures/requests.js";
-import { startNats, type NatsServer } from "../support/fleet/nats.js";
-import { startRedis, type RedisServer } from "../support/fleet/redis.js";
+import { startNats, type NatsServer } from "../support/brokers/nats.js";
+import { startRedis, type RedisServer } from "../support/brokers/redis.js";
 import { TestGateway } from "../support/gateway/test-gateway.js";
 import { silentLog } from "../support/silent.js";
 import { readUntil } from "../support/until.js";
@@ -39,7 +40,7 @@ beforeAll(async () => {
   const limits = { fileBytes: MANY, tenantBytes: MANY, allBytes: MANY, tenantFiles: MANY, allFiles: MANY };
   const files = new Files({ redis, store, limits, ttlMs: 60_000, log: silentLog });
   gateway = await TestGateway.start({
-    files,
+    files: new FileService(files),
     tenantOf: tenantFrom("x-tenant"),
     server: { limits: { requestMs: REQUEST_MS }, uploadMs: UPLOAD_MS },
   });

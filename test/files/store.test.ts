@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { MissingObject, StoreUnavailable } from "#shared/object-store.js";
 import { NatsObjectStore } from "#shared/nats/object-store.js";
-import { startBroker } from "../support/fleet/broker.js";
-import { startNats, type NatsServer } from "../support/fleet/nats.js";
+import { startBroker } from "../support/brokers/broker.js";
+import { startNats, type NatsServer } from "../support/brokers/nats.js";
 import { messagesIn, objectsIn, removeStores } from "./objects.js";
 
 const CHUNK = 131_072;

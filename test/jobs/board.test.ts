@@ -1,7 +1,7 @@
 /** Operators reach Bull Board on its own port, and never without the token. */
 import { get } from "node:http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { freePort } from "../support/fleet/port.js";
+import { freePort } from "../support/brokers/port.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { noteExpiries, Receiver, WebhookClient } from "../support/jobs/webhooks.js";
 

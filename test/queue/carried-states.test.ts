@@ -3,10 +3,11 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { encodeSequenceFrame } from "#shared/contract/sequence-frame.js";
 import { bucketOf, pinOf } from "#shared/queue/address.js";
 import { connectRedis, whenReady, type RedisClient } from "#shared/redis/connect.js";
-import { defaultLimits } from "../../gateway/http/limits.js";
+import { directoryOf } from "../../gateway/fleet/models.js";
+import { defaultLimits } from "../../gateway/formats/limits.js";
 import type { Change } from "../../gateway/sequences/sequence-id.js";
-import { Sequences } from "../../gateway/sequences/sequences.js";
-import { servedModel } from "../fixtures/served-models.js";
+import { SequenceService } from "../../gateway/service/sequences.js";
+import { announcementOf, servedModel } from "../fixtures/served-models.js";
 import { TestGateway } from "../support/gateway/test-gateway.js";
 import { LIMITS, useLab } from "../support/queue/lab.js";
 import { silentLog } from "../support/silent.js";
@@ -39,13 +40,13 @@ function frameOf(bytes: number): Buffer {
 describe("a state that a gateway carries", () => {
   const lab = useLab();
   let forLarge: RedisClient;
-  let sequences: Sequences;
+  let sequences: SequenceService;
   beforeAll(async () => {
     forLarge = connectRedis({ url: lab.url, name: "for-large", log: silentLog });
     await whenReady(forLarge, AbortSignal.timeout(60_000));
-    const models = { workerOf: () => undefined };
+    const models = { workerOf: () => undefined, directory: directoryOf([announcementOf([model])]) };
     const facts = { buckets: BUCKETS, models, limits: LIMITS, maxStateBytes: 1 << 24, idempotencyTtlMs: 60_000 };
-    sequences = new Sequences({ redis: lab.redis, forLarge, ...facts });
+    sequences = new SequenceService({ redis: lab.redis, forLarge, ...facts });
   });
   afterAll(() => forLarge.disconnect());
 
@@ -67,7 +68,7 @@ describe("a state that a gateway carries", () => {
   ])("travels %s", async (_, bytes, from, other) => {
     const frame = frameOf(bytes);
     const to = elsewhere(from);
-    expect(await takesOther(() => sequences.copies.import(change(from), frame, []))).toBe(other);
+    expect(await takesOther(() => sequences.copies.import(change(from), frame))).toBe(other);
     let read: Buffer | undefined;
     expect(await takesOther(async () => (read = await sequences.copies.export(change(from), undefined)))).toBe(other);
     expect(read?.equals(frame)).toBe(true);
@@ -99,12 +100,12 @@ describe("a state that a gateway carries", () => {
 
   it("is refused at once while Redis takes no writes, and has changed nothing", async () => {
     const frame = frameOf(1_000);
-    await sequences.copies.import(change(500), frame, []);
+    await sequences.copies.import(change(500), frame);
     const to = elsewhere(500);
     await lab.redis.config("SET", "maxmemory", "1");
     try {
       const refused = { code: "unavailable" };
-      await expect(sequences.copies.import(change(600), frame, [])).rejects.toMatchObject(refused);
+      await expect(sequences.copies.import(change(600), frame)).rejects.toMatchObject(refused);
       await expect(sequences.copies.fork(change(500), change(to).id, undefined)).rejects.toMatchObject(refused);
     } finally {
       await lab.redis.config("SET", "maxmemory", "0");

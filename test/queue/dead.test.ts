@@ -6,7 +6,7 @@ import { listDeadRequests } from "#shared/queue/dead/list.js";
 import { tidyDeadRequests } from "#shared/queue/dead/tidy.js";
 import { laneKeys, setAsideKey } from "#shared/queue/keys.js";
 import { commit } from "#shared/queue/work/commit/commit.js";
-import { DeadRequests } from "../../gateway/job-paths/dead.js";
+import { DeadService } from "../../gateway/service/dead.js";
 import { admit, IDLE_MS, LIMITS, put, result, useLab, applicant } from "../support/queue/lab.js";
 
 describe("a request that is set aside", () => {
@@ -64,17 +64,18 @@ describe("a request that is set aside", () => {
       await lab.redis.zadd(setAsideKey(0), 1_000 + i, model);
       if (tenant === "green") written.push(`r${i}`);
     }
-    const requests = new DeadRequests({ redis: lab.redis, buckets: 1 });
+    const jobs = { retry: () => Promise.reject(new Error("no request is retried here")) };
+    const requests = new DeadService({ redis: lab.redis, buckets: 1, jobs });
     const found: string[] = [];
     const times: number[] = [];
     let pages = 0;
     for (let after: string | undefined, more = true; more; pages++) {
-      const page = await requests.list("green", undefined, 10, after);
-      expect(page.dead.length).toBeLessThanOrEqual(10);
-      found.push(...page.dead.map((one) => decodeRequestId(one.request_id ?? "", "green")?.request ?? ""));
-      times.push(...page.dead.map((one) => Date.parse(one.set_aside_at)));
+      const page = await requests.list({ tenant: "green" }, { limit: 10, after }, undefined);
+      expect(page.data.length).toBeLessThanOrEqual(10);
+      found.push(...page.data.map((one) => decodeRequestId(one.request_id ?? "", "green")?.request ?? ""));
+      times.push(...page.data.map((one) => Date.parse(one.set_aside_at)));
       more = page.hasMore;
-      after = page.last ?? undefined;
+      after = page.last;
     }
     expect(found.toSorted()).toEqual(written.toSorted());
     expect(times).toEqual(times.toSorted((a, b) => b - a));

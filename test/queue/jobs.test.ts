@@ -15,7 +15,7 @@ import { reapKept } from "#shared/queue/admission/reap-kept.js";
 import { cancelRequest } from "#shared/queue/ends/cancel.js";
 import { readAllLoads } from "#shared/queue/pieces/load.js";
 import { commit } from "#shared/queue/work/commit/commit.js";
-import { indexId, listPage, type ListedJobs } from "../../gateway/job-paths/pages.js";
+import { indexId, listPage, type ListedJobs } from "../../gateway/jobs/pages.js";
 import { admit, applicant, IDLE_MS, LIMITS, onlyCall, put, result, SEQUENCE, useLab } from "../support/queue/lab.js";
 import { until } from "../support/until.js";
 

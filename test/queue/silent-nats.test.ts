@@ -1,7 +1,7 @@
 /** A connection to NATS over a line that was silent from the start. */
 import { expect, it } from "vitest";
 import { connectBus } from "#shared/nats/connect.js";
-import { startNats } from "../support/fleet/nats.js";
+import { startNats } from "../support/brokers/nats.js";
 import { Proxy } from "../support/fleet/proxy.js";
 import { silentLog } from "../support/silent.js";
 import { until } from "../support/until.js";

@@ -6,7 +6,7 @@ import { tidyJobs } from "#shared/queue/jobs/tidy.js";
 import { noteWanted } from "#shared/queue/webhooks/note-wanted.js";
 import { commit } from "#shared/queue/work/commit/commit.js";
 import { notePins } from "#shared/queue/work/upkeep/note-pins.js";
-import { lookAfterAll, type UpkeepSettings } from "../../gateway/jobs/upkeep.js";
+import { lookAfterAll, type UpkeepSettings } from "../../gateway/doors/jobs/upkeep.js";
 import { changeFacts } from "../support/queue/facts.js";
 import { admit, IDLE_MS, put, result, SEQUENCE, useLab, LIMITS, applicant } from "../support/queue/lab.js";
 import { silentLog } from "../support/silent.js";

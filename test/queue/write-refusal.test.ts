@@ -8,7 +8,7 @@ import { connectRedis, whenReady, type RedisClient } from "#shared/redis/connect
 import { FleetWatch } from "../../gateway/fleet/watch.js";
 import { CALL_LIMITS } from "#shared/queue/admission/admit.js";
 import { writeRefusal } from "#shared/queue/admission/write-refusal.js";
-import { startRedis, type RedisServer } from "../support/fleet/redis.js";
+import { startRedis, type RedisServer } from "../support/brokers/redis.js";
 import { silentLog } from "../support/silent.js";
 import { until } from "../support/until.js";
 

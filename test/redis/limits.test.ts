@@ -18,7 +18,7 @@ import { AdmissionBatcher } from "../../gateway/admission/batcher.js";
 import { enqueue } from "../../gateway/admission/enqueue.js";
 import { QueueLoads } from "../../gateway/admission/loads.js";
 import { servedModel } from "../fixtures/served-models.js";
-import { startRedisCluster, type RedisCluster } from "../support/fleet/redis-cluster.js";
+import { startRedisCluster, type RedisCluster } from "../support/brokers/redis-cluster.js";
 import { IDLE_MS, oneLane, onlyCall, put, result, take, LIMITS } from "../support/queue/lab.js";
 import { silentLog } from "../support/silent.js";
 

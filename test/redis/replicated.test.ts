@@ -18,7 +18,7 @@ import { connectRedis, whenReady, type RedisClient } from "#shared/redis/connect
 import { UnconfirmedError } from "#shared/redis/replicated.js";
 import { refusesWrites, retrying } from "#shared/retry.js";
 import { OutcomeReader } from "../../gateway/outcomes/outcome-reader.js";
-import { infoOf, onlineReplicas, settled, startRedisNode, type RedisNode } from "../support/fleet/redis-node.js";
+import { infoOf, onlineReplicas, settled, startRedisNode, type RedisNode } from "../support/brokers/redis-node.js";
 import { admit, applicant, LIMITS, oneLane, onlyCall, put, result, take } from "../support/queue/lab.js";
 import { silentLog } from "../support/silent.js";
 import { readRecord } from "#shared/queue/pieces/outcome.js";

@@ -10,7 +10,7 @@ import { UnusableError } from "#shared/exit.js";
 import { connectRedis, whenReady, type RedisClient } from "#shared/redis/connect.js";
 import { checkServer } from "#shared/redis/server.js";
 import { startFleet } from "../support/fleet/fleet.js";
-import { startRedisNode, type RedisNode } from "../support/fleet/redis-node.js";
+import { startRedisNode, type RedisNode } from "../support/brokers/redis-node.js";
 import { silentLog } from "../support/silent.js";
 
 let folder: string;

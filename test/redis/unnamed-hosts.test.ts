@@ -14,9 +14,9 @@ import { slotOf } from "#shared/redis/slots.js";
 import { add } from "../edition/ask.js";
 import { accepted, ended, simpleBody } from "../jobs/ask.js";
 import { startFleet, type Fleet } from "../support/fleet/fleet.js";
-import { freePort } from "../support/fleet/port.js";
-import { startLoneMaster, startRedisCluster, type RedisCluster } from "../support/fleet/redis-cluster.js";
-import type { RedisNode } from "../support/fleet/redis-node.js";
+import { freePort } from "../support/brokers/port.js";
+import { startLoneMaster, startRedisCluster, type RedisCluster } from "../support/brokers/redis-cluster.js";
+import type { RedisNode } from "../support/brokers/redis-node.js";
 import { silentLog } from "../support/silent.js";
 import { until } from "../support/until.js";
 

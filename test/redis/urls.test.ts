@@ -10,9 +10,9 @@ import { createGroup } from "#shared/queue/work/read/create-group.js";
 import { lanesByKey, waitForNew } from "#shared/queue/work/stream.js";
 import { connectBlockingReader, connectRedis, mastersOf, whenReady } from "#shared/redis/connect.js";
 import { slotOf } from "#shared/redis/slots.js";
-import { startLoneMaster, startRedisCluster, type RedisCluster } from "../support/fleet/redis-cluster.js";
-import { startRedisNode, type RedisNode } from "../support/fleet/redis-node.js";
-import { startWatchedRedis, type WatchedRedis } from "../support/fleet/redis-sentinel.js";
+import { startLoneMaster, startRedisCluster, type RedisCluster } from "../support/brokers/redis-cluster.js";
+import { startRedisNode, type RedisNode } from "../support/brokers/redis-node.js";
+import { startWatchedRedis, type WatchedRedis } from "../support/brokers/redis-sentinel.js";
 import { admit, applicant, LIMITS, result } from "../support/queue/lab.js";
 import { silentLog } from "../support/silent.js";
 

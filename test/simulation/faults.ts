@@ -70,7 +70,8 @@ export const faults: Readonly<Record<string, Fault>> = {
 };
 
 /**
- * Calls that acknowledge the steps of a commit. The numbers come from the head of commit-steps.lua.
+ * Calls that acknowledge the steps of a commit. The numbers come from the head of commit-steps.lua:
+ * the counts and the lanes' streams; seven arguments, four per lane, and thirteen per step.
  */
 function acknowledgements(name: string, call: Call): Call[] {
   if (name !== "commit-steps.lua") return [];
@@ -80,7 +81,7 @@ function acknowledgements(name: string, call: Call): Call[] {
   const [group = ""] = args;
   const calls: Call[] = [];
   for (let a = 7 + 4 * (keys.length - 1); a < args.length; a += 13) {
-    const [ready = "", entry = ""] = [keys[Number(args[a]) - 1], args[a + 1]];
+    const [ready = "", entry = ""] = [keys[Number(args[a])], args[a + 1]];
     calls.push(["XACK", ready, group, entry], ["XDEL", ready, entry]);
   }
   return calls;

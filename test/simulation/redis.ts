@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Redis } from "ioredis";
-import { RunningProcess } from "../support/fleet/process.js";
+import { RunningProcess } from "../support/brokers/process.js";
 
 export interface OwnRedis {
   readonly redis: Redis;

@@ -42,7 +42,11 @@ export interface Report {
   readonly stuck: string | undefined;
 }
 
-/** How long the load may take to finish after the last fault, in simulated ms. */
+/**
+ * A load without a commit for so long after the last fault is stuck, in simulated ms. The whole
+ * load may take longer: two workers whose model takes a request at a time, often for a second, need
+ * a minute for 350 steps.
+ */
 const PATIENCE_MS = 45_000;
 /** How long the queue may take after that to become empty, in simulated ms. */
 const QUIET_MS = 30_000;
@@ -97,7 +101,10 @@ class Run {
       await scheduler.run(durationMs, () => isOver);
       this.#setting.chaos.calm();
       this.#trace.note("the plan", "CALM");
-      await scheduler.run(scheduler.now + PATIENCE_MS, () => isOver);
+      for (let before = -1; !isOver && this.#commits.length > before;) {
+        before = this.#commits.length;
+        await scheduler.run(scheduler.now + PATIENCE_MS, () => isOver);
+      }
       if (!isOver) stuck = scheduler.pending();
     } catch (error) {
       if (!(error instanceof Standstill)) throw error;

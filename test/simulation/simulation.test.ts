@@ -29,8 +29,11 @@ const once = {
   "entries that a worker had taken over without hearing of it": 27,
 };
 
-/** Seeds of a clean run, few enough for every change. */
-const clean = Array.from({ length: 12 }, (_, i) => 101 + i);
+/**
+ * Seeds of a clean run, few enough for every change. The last has a model so slow that its load
+ * takes longer than a run without progress may.
+ */
+const clean = [...Array.from({ length: 12 }, (_, i) => 101 + i), 910_209];
 
 /** A run that gets stuck lasts for a simulated minute more. */
 const LONG_MS = 120_000;

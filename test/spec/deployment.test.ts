@@ -10,7 +10,7 @@ import { registryKeys } from "#shared/queue/keys.js";
 import { connectRedis, whenReady, type RedisClient } from "#shared/redis/connect.js";
 import { joinDeployment } from "#shared/queue/deployment.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
-import { startRedis, type RedisServer } from "../support/fleet/redis.js";
+import { startRedis, type RedisServer } from "../support/brokers/redis.js";
 import { silentLog } from "../support/silent.js";
 
 describe("the deployment record", () => {

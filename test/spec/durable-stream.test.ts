@@ -7,7 +7,7 @@ import { describe, expect, it } from "vitest";
 import { outcomeKey } from "#shared/queue/keys.js";
 import { encodeFrame } from "#shared/frame.js";
 import { tenantFrom } from "../../gateway/http/tenant.js";
-import { offsetOf } from "../../gateway/requests/durable-form.js";
+import { offsetOf } from "../../gateway/api/streams/durable-form.js";
 import { recordAt, wholeStream } from "../fixtures/token-records.js";
 import { exchange } from "../support/gateway/http.js";
 import { listen, useRequestLab, type Begun } from "../support/streams/request-lab.js";

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { connect, credsAuthenticator, Events, type NatsConnection } from "nats";
 import { describe, expect, it } from "vitest";
-import { freePort } from "../support/fleet/port.js";
+import { freePort } from "../support/brokers/port.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { subjectOfLabel, submitLabelled, tokenOf } from "../support/streams/labels.js";
 import {

@@ -6,7 +6,7 @@ import { connect } from "node:net";
 import { describe, expect, it } from "vitest";
 import { asEvents, recordAt, wholeStream } from "../fixtures/token-records.js";
 import { exchange } from "../support/gateway/http.js";
-import { heldBytes } from "../support/fleet/resources.js";
+import { heldBytes } from "../support/brokers/resources.js";
 import { listen, useRequestLab, type Listening } from "../support/streams/request-lab.js";
 import { until } from "../support/until.js";
 

@@ -9,7 +9,7 @@ import { encodeFrame } from "#shared/frame.js";
 import { encodeRequestId } from "#shared/queue/address.js";
 import { logKey, outcomeKey } from "#shared/queue/keys.js";
 import { requestAddress } from "../../gateway/admission/request-id.js";
-import { Requests } from "../../gateway/requests/requests.js";
+import { RequestService } from "../../gateway/service/requests.js";
 import { asked } from "../fixtures/generation.js";
 import { inferPath, int32Input, textInput } from "../fixtures/requests.js";
 import { asEvents, lastRecord, recordAt, wholeStream } from "../fixtures/token-records.js";
@@ -227,16 +227,17 @@ describe("Prefer: respond-async", () => {
 describe("another tenant", () => {
   it("finds no request under an id that is not its own, and changes nothing by trying", async () => {
     const { redis, bus, relay } = lab().relayed;
-    const requests = new Requests({ redis, bus, relay, outcomeTtlMs: 10_000 });
+    const requests = new RequestService({ redis, bus, relay, outcomeTtlMs: 10_000 });
     const { stream, writer } = await lab().begin();
     const before = await writer.fields();
     const unknown = { code: "unknown_request" };
-    await expect(requests.open("other", stream.id, 0)).rejects.toMatchObject(unknown);
-    await expect(requests.status("other", stream.id)).rejects.toMatchObject(unknown);
-    await expect(requests.cancel("other", stream.id)).rejects.toMatchObject(unknown);
-    await expect(requests.detach("other", stream.id)).rejects.toMatchObject(unknown);
+    const other = { tenant: "other" };
+    await expect(requests.open(other, stream.id, 0)).rejects.toMatchObject(unknown);
+    await expect(requests.status(other, stream.id)).rejects.toMatchObject(unknown);
+    await expect(requests.cancel(other, stream.id)).rejects.toMatchObject(unknown);
+    await expect(requests.detach(other, stream.id)).rejects.toMatchObject(unknown);
     expect(await writer.fields()).toEqual(before);
-    expect((await requests.status(DEFAULT_TENANT, stream.id)).state).toBe("queued");
+    expect((await requests.status({ tenant: DEFAULT_TENANT }, stream.id)).state).toBe("queued");
     await stream.cancel();
   });
 

@@ -5,7 +5,7 @@
 import type { lookup } from "node:dns";
 import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { Sender } from "../../gateway/jobs/sender.js";
+import { Sender } from "../../gateway/doors/jobs/sender.js";
 import { parseRanges } from "../../gateway/webhooks/addresses.js";
 
 /** A name that resolves to the next of these addresses at each look-up. */

@@ -2,45 +2,50 @@
 -- admit.lua: number each request's step and queue the request, unless the request is known, the
 -- script refuses it, or there is no room. Each request of a call gets an answer of its own, and a
 -- call takes effect once. Redis does not begin the script while Redis refuses writes.
---   KEYS     the ready stream of each lane of the call. The script builds the other keys from the
---            tag of the lane's bucket, so in a cluster all lanes of a call are of the same bucket.
---            Then come the counts (load.lua), and the record of the gateway's last call. All
---            buckets share both keys; in a cluster each bucket has its own pair, in its slot
---   ARGV[1] gateway   ARGV[2] limits (limits.lua)   ARGV[3] most waiting steps of a sequence
---   ARGV[4] tags of the buckets whose live sequences count together, with spaces between
---   then three per lane:
---           tag of the bucket and model, `{tag}:model`
---           pin: `version:digest` of the model that the lane's requests are for
---           window: entries in the ready stream past which to park requests
---   then twelve per request:
---           number of the lane, from 1
---           name of the request (`requestName` in address.ts)
---           frame
---           digest of the client's order, if it has an Idempotency-Key; else '', and its id is new
---           outcome TTL ms
---           deadline, ms from now
---           ms for which a client surely wants the stream (attend.lua); 0: it runs to its end
---             even without a reader; '' if it is no stream and its client waits, so that it may be
---             brief (load.lua)
---           name of the sequence (`tenant:id`); '' for none
---           START 1 + END 2; or 4 + END 2: the request begins its sequence if there is none, and
---             its entry then has START, else not
---           number that the step should have, counted from the sequence's START, which is 1; ''
---             if the client names none
---           how it waits if parked, as in parking.lua, with the delay in ms from now; '' for the
---             usual terms
---           most parked requests of its priority level; 0: no limit
---   then per job (job.lua):
---           number of its request in this call, from 1
---           name of the job; '' for a new job, which takes the name of its request
---           its stage (stageOf in job.lua): the job's last request, which is over, and when the
---             job is due, with '|' between; '' for a new job
---           ms for which to keep its result
---           how many arguments follow: fields of its record and their values; 0 unless it is new
---   then    how many arguments describe jobs
---   then    number of the call, from 1
---           number of this record's last call that Redis has answered; 0: none
---           ms for which to keep the record
+--   KEYS.load           the counts (load.lua)
+--   KEYS.calls          the record of the gateway's last call. All buckets share both keys; in a
+--                       cluster each bucket has its own pair, in its slot
+--   KEYS.ready[]        the stream of each lane of the call. The script builds the other keys from
+--                       the tag of the lane's bucket, so in a cluster all lanes are of one bucket
+--   ARGV.gateway
+--   ARGV.limits         limits.lua
+--   ARGV.mostWaiting    most waiting steps of a sequence
+--   ARGV.tags           tags of the buckets whose live sequences count together, with spaces
+--                       between
+--   ARGV.number         number of the call, from 1
+--   ARGV.acknowledged   number of this record's last call that Redis has answered; 0: none
+--   ARGV.recordMs       ms for which to keep the record
+--   ARGV.requestCount
+--   ARGV.lanes[]        for each ready stream:
+--     .base             tag of the bucket and model, `{tag}:model`
+--     .pin              `version:digest` of the model that the lane's requests are for
+--     .window           entries in the ready stream past which to park requests
+--   ARGV.requests[]
+--     .lane             number of the lane, from 1
+--     .name             name of the request (`requestName` in address.ts)
+--     .frame
+--     .digest           of the client's order, if it has an Idempotency-Key; else '', and its id is
+--                       new
+--     .ttl              outcome TTL ms
+--     .deadline         ms from now
+--     .attended         ms for which a client surely wants the stream (attend.lua); 0: it runs to
+--                       its end even without a reader; '' if it is no stream and its client waits,
+--                       so that it may be brief (load.lua)
+--     .sequence         name of the sequence (`tenant:id`); '' for none
+--     .flags            START 1 + END 2; or 4 + END 2: the request begins its sequence if there is
+--                       none, and its entry then has START, else not
+--     .step             number that the step should have, counted from the sequence's START, which
+--                       is 1; '' if the client names none
+--     .terms            how it waits if parked, as in parking.lua, with the delay in ms from now;
+--                       '' for the usual terms
+--     .mostParked       most parked requests of its priority level; 0: no limit
+--   ARGV.jobs[]         for the requests that run jobs (job.lua):
+--     .request          number of the request in this call, from 1
+--     .name             name of the job; '' for a new job, which takes the name of its request
+--     .was              its stage (stageOf in job.lua): the job's last request, which is over, and
+--                       when the job is due, with '|' between; '' for a new job
+--     .keep             ms for which to keep its result
+--     .fields...        fields of its record and their values; none unless it is new
 --   A gateway has a single call under way for each record, and numbers its calls. Any copy of a
 --   call may arrive, in any order, and long after its answer: a link can stall, and deliver its
 --   bytes long after the gateway has changed to another link. So the record holds the number of the
@@ -83,31 +88,30 @@
 --           {'failed', why}          an error in the middle, for example because a person has
 --                                    changed a key of its sequence by hand: the request may or may
 --                                    not be in the queue
-local load = KEYS[#KEYS - 1]
+local load = KEYS.load
 -- include ../pieces/version.lua
 -- include ../pieces/parking.lua
 -- include ../pieces/past.lua
 -- include ../pieces/job.lua
 -- include ../pieces/events.lua
 -- include limits.lua
-local gateway, waitLimit = ARGV[1], tonumber(ARGV[3])
-local calls, laneCount = KEYS[#KEYS], #KEYS - 2
-local number, acknowledged, recordMs = tonumber(ARGV[#ARGV - 2]), tonumber(ARGV[#ARGV - 1]), ARGV[#ARGV]
--- The last argument of the last request.
-local requestsEnd = #ARGV - 4 - tonumber(ARGV[#ARGV - 3])
+local gateway, waitLimit = ARGV.gateway, tonumber(ARGV.mostWaiting)
+local number, acknowledged = tonumber(ARGV.number), tonumber(ARGV.acknowledged)
+local firstRequest = ARGV.lanes.FIRST + ARGV.lanes.WIDTH * #KEYS.ready
+local firstJob = firstRequest + ARGV.requests.WIDTH * tonumber(ARGV.requestCount)
 -- include ../pieces/time.lua
 local at = string.format('%.0f', now)
 
 local lanes = {}
-for i = 1, laneCount do
-  local base = ARGV[2 + 3 * i]
+for i = 1, #KEYS.ready do
+  local base = ARGV.lanes[i].base
   lanes[i] = {
-    ready = KEYS[i],
+    ready = KEYS.ready[i],
     base = base,
-    pin = ARGV[3 + 3 * i],
-    window = tonumber(ARGV[4 + 3 * i]),
+    pin = ARGV.lanes[i].pin,
+    window = tonumber(ARGV.lanes[i].window),
     -- Each request of the lane meets an error here again, and requests of other lanes do not.
-    length = redis.pcall('XLEN', KEYS[i]),
+    length = redis.pcall('XLEN', KEYS.ready[i]),
     busy = {},
   }
 end
@@ -370,7 +374,7 @@ end
 
 -- Returns the number of the last call, and the answers to its requests.
 local function lastCall()
-  local record = redis.call('GET', calls)
+  local record = redis.call('GET', KEYS.calls)
   if not record then return 0, {} end
   return cmsgpack.unpack(record)
 end
@@ -389,7 +393,7 @@ local function noteCall(said)
       kept[i] = answer
     end
   end
-  redis.call('SET', calls, cmsgpack.pack(number, kept), 'PX', recordMs)
+  redis.call('SET', KEYS.calls, cmsgpack.pack(number, kept), 'PX', ARGV.recordMs)
 end
 
 -- The answer of the first copy of this call to a request.
@@ -401,17 +405,17 @@ end
 
 -- The jobs of the call, by the numbers of their requests.
 local function jobsOf()
-  local jobs, a = {}, requestsEnd + 1
-  while a <= #ARGV - 4 do
-    local job = {name = ARGV[a + 1], again = ARGV[a + 1] ~= '', was = ARGV[a + 2], keep = ARGV[a + 3], fields = {}, bytes = 0}
-    local count = tonumber(ARGV[a + 4])
+  local jobs, at = {}, firstJob
+  while at <= #ARGV do
+    local name, count, before = ARGV.jobs(at).name, tonumber(ARGV.jobs(at).fields), at + ARGV.jobs.WIDTH - 1
+    local job = {name = name, again = name ~= '', was = ARGV.jobs(at).was, keep = ARGV.jobs(at).keep, fields = {}, bytes = 0}
     for i = 1, count do
-      job.fields[i] = ARGV[a + 4 + i]
+      job.fields[i] = ARGV.fields(before + i)
       job.bytes = job.bytes + #job.fields[i]
-      if i % 2 == 1 and job.fields[i] == 'tell' then job.tell = ARGV[a + 5 + i] end
+      if i % 2 == 1 and job.fields[i] == 'tell' then job.tell = ARGV.fields(before + i + 1) end
     end
-    jobs[tonumber(ARGV[a])] = job
-    a = a + 5 + count
+    jobs[tonumber(ARGV.jobs(at).request)] = job
+    at = at + ARGV.jobs.WIDTH + count
   end
   return jobs
 end
@@ -420,26 +424,27 @@ local last, kept = lastCall()
 if number < last then return {'late'} end
 if last < acknowledged then return {'gone-back', last} end
 local said, brief = {}, {}
-local first = 4 + 3 * laneCount
 if number ~= last then
-  ledger = openLedger(load, ARGV[2], ARGV[4], lanes, first, requestsEnd, now)
+  ledger = openLedger(load, ARGV.limits, ARGV.tags, lanes, firstRequest, firstJob, now)
   local names = {}
-  for a = first, requestsEnd - 1, 12 do
-    local base = lanes[tonumber(ARGV[a + 1])].base
-    if ARGV[a + 8] ~= '' then addTo(names, base, ARGV[a + 8]) end
+  for at = firstRequest, firstJob - 1, ARGV.requests.WIDTH do
+    local base = lanes[tonumber(ARGV.requests(at).lane)].base
+    if ARGV.requests(at).sequence ~= '' then addTo(names, base, ARGV.requests(at).sequence) end
   end
   for base, some in pairs(names) do lookUpSequences(base, some) end
 end
-local jobs = requestsEnd < #ARGV - 4 and jobsOf() or {}
-for a = first, requestsEnd - 1, 12 do
-  local lane = lanes[tonumber(ARGV[a + 1])]
+local jobs = firstJob <= #ARGV and jobsOf() or {}
+for at = firstRequest, firstJob - 1, ARGV.requests.WIDTH do
+  local lane = lanes[tonumber(ARGV.requests(at).lane)]
   if number == last then
-    said[#said + 1] = answerBy(recall, kept[#said + 1], lane, ARGV[a + 2], ARGV[a + 4], ARGV[a + 7],
-      jobs[#said + 1])
+    said[#said + 1] = answerBy(recall, kept[#said + 1], lane, ARGV.requests(at).name, ARGV.requests(at).digest,
+      ARGV.requests(at).attended, jobs[#said + 1])
   else
-    brief[#said + 1] = isBriefOne(ARGV[a + 7], ARGV[a + 4], ARGV[a + 5])
-    said[#said + 1] = answerBy(admit, lane, ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6], ARGV[a + 7],
-      ARGV[a + 8], ARGV[a + 9], ARGV[a + 10], ARGV[a + 11], ARGV[a + 12], jobs[#said + 1])
+    brief[#said + 1] = isBriefOne(ARGV.requests(at).attended, ARGV.requests(at).digest, ARGV.requests(at).ttl)
+    said[#said + 1] = answerBy(admit, lane, ARGV.requests(at).name, ARGV.requests(at).frame, ARGV.requests(at).digest,
+      ARGV.requests(at).ttl, ARGV.requests(at).deadline, ARGV.requests(at).attended, ARGV.requests(at).sequence,
+      ARGV.requests(at).flags, ARGV.requests(at).step, ARGV.requests(at).terms, ARGV.requests(at).mostParked,
+      jobs[#said + 1])
   end
 end
 if number == last then return {'answered', said, {}} end

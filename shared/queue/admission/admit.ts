@@ -16,7 +16,7 @@ import {
   type Shares,
 } from "./limits.js";
 import type { RedisClient } from "../../redis/connect.js";
-import { defineScript, integer, list, text, bytes, word, type Arg } from "../../redis/script.js";
+import { defineScript, integer, list, text, bytes, word } from "../../redis/script.js";
 
 export type Admission =
   | { readonly said: "admitted" }
@@ -155,7 +155,38 @@ const script = defineScript(
     const [first, second, loads] = list(reply);
     return { admitted: admittedOf(first, second), loads: loads === undefined ? [] : loadsOf(list(loads)) };
   },
-  { durable: true },
+  {
+    keys: ["load", "calls", { ready: [] }],
+    args: [
+      "gateway",
+      "limits",
+      "mostWaiting",
+      "tags",
+      "number",
+      "acknowledged",
+      "recordMs",
+      "requestCount",
+      { lanes: ["base", "pin", "window"] },
+      {
+        requests: [
+          "lane",
+          "name",
+          "frame",
+          "digest",
+          "ttl",
+          "deadline",
+          "attended",
+          "sequence",
+          "flags",
+          "step",
+          "terms",
+          "mostParked",
+        ],
+      },
+      { jobs: ["request", "name", "was", "keep", "fields..."] },
+    ],
+    durable: true,
+  },
 );
 
 function admittedOf(first: unknown, second: unknown): Admitted {
@@ -199,33 +230,56 @@ export async function admit(
   const names = namesOf(applicants);
   await shares?.prepare(names);
   const { jobs: ofJobs, ...ofOthers } = shares?.limitsOf(bucket, names) ?? limitsOf(limits, names);
-  const jobs = applicants.flatMap(({ job }, i) => (job === undefined ? [] : jobArguments(i + 1, job)));
+  const jobs = applicants.flatMap(({ job }, i) => (job === undefined ? [] : { request: i + 1, ...jobArguments(job) }));
   const callLimits = jobs.length === 0 ? ofOthers : { ...ofOthers, jobs: ofJobs };
-  const lanes = new Map<string, number>();
-  const keys: string[] = [];
-  const args: Arg[] = [gateway, JSON.stringify(callLimits), limits.waitingPerSequence, tags];
+  const numbers = new Map<string, number>();
+  const ready: string[] = [];
+  const lanes = [];
   for (const { lane, window = NO_WINDOW } of applicants) {
-    if (lanes.has(laneText(lane))) continue;
-    lanes.set(laneText(lane), keys.push(laneKeys(lane).ready));
-    args.push(modelTag(lane), pinText(lane), window);
+    if (numbers.has(laneText(lane))) continue;
+    numbers.set(laneText(lane), ready.push(laneKeys(lane).ready));
+    lanes.push({ base: modelTag(lane), pin: pinText(lane), window });
   }
-  for (const applicant of applicants) {
-    const { lane, frame, digest, outcomeTtlMs, deadlineMs, attendedMs, sequence, waiting = usualTerms } = applicant;
-    args.push(lanes.get(laneText(lane)) ?? 0, requestName(applicant), frame, digest);
-    args.push(outcomeTtlMs, deadlineMs, attendedMs ?? "");
-    if (sequence === undefined) args.push("", 0, "");
-    else {
-      const { name, start, end, mayBegin = false, number = "" } = sequence;
-      args.push(name, (start ? 1 : mayBegin ? 4 : 0) + (end ? 2 : 0), number);
-    }
-    args.push(termsText(waiting), waiting.mostParked ?? 0);
-  }
-  keys.push(loadKeyBeside(record), record);
-  args.push(...jobs, jobs.length, number, acknowledged, CALLS_KEPT_MS);
-  const { admitted, loads } = await script(redis, keys, args);
+  const keys = { load: loadKeyBeside(record), calls: record, ready };
+  const { admitted, loads } = await script(redis, keys, {
+    gateway,
+    limits: JSON.stringify(callLimits),
+    mostWaiting: limits.waitingPerSequence,
+    tags,
+    number,
+    acknowledged,
+    recordMs: CALLS_KEPT_MS,
+    requestCount: applicants.length,
+    lanes,
+    requests: applicants.map((applicant) => requestOf(applicant, numbers.get(laneText(applicant.lane)) ?? 0)),
+    jobs,
+  });
   shares?.note(bucket, loads);
   if (admitted.said === "answered") noteRefused(applicants, admitted.admissions, shares);
   return admitted;
+}
+
+/** The arguments of a request, in the lane with this number. */
+function requestOf(applicant: Applicant, lane: number) {
+  const { frame, digest, outcomeTtlMs, deadlineMs, attendedMs = "", sequence, waiting = usualTerms } = applicant;
+  return {
+    lane,
+    name: requestName(applicant),
+    frame,
+    digest,
+    ttl: outcomeTtlMs,
+    deadline: deadlineMs,
+    attended: attendedMs,
+    sequence: sequence?.name ?? "",
+    flags: sequence === undefined ? 0 : flagsOf(sequence),
+    step: sequence?.number ?? "",
+    terms: termsText(waiting),
+    mostParked: waiting.mostParked ?? 0,
+  };
+}
+
+function flagsOf({ start, end, mayBegin = false }: NonNullable<Applicant["sequence"]>): number {
+  return (start ? 1 : mayBegin ? 4 : 0) + (end ? 2 : 0);
 }
 
 /**

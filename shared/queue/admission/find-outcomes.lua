@@ -1,6 +1,7 @@
 #!lua flags=no-writes,allow-oom
 -- find-outcomes.lua: which of many requests have ended.
---   KEYS the records (outcome.lua), then the counts (load.lua)
+--   KEYS.load       the counts (load.lua)
+--   KEYS.records[]  (outcome.lua)
 --   Returns per request
 --           -2     Redis has no record of the request
 --           -1     it has no outcome yet
@@ -8,18 +9,18 @@
 --                  request is brief
 -- include ../pieces/load.lua
 local names = {}
-for i = 1, #KEYS - 1 do names[i] = KEYS[i]:sub(5) end
-local open = readOpen(KEYS[#KEYS], names)
+for i = 1, #KEYS.records do names[i] = KEYS.records[i]:sub(5) end
+local open = readOpen(KEYS.load, names)
 local said = {}
-for i = 1, #KEYS - 1 do
+for i = 1, #KEYS.records do
   local field = open[names[i]]
   local brief = parseBrief(field)
-  local kind = (brief or not field) and redis.call('TYPE', KEYS[i]).ok or 'hash'
+  local kind = (brief or not field) and redis.call('TYPE', KEYS.records[i]).ok or 'hash'
   if kind == 'string' then
-    said[i] = 2 * redis.call('STRLEN', KEYS[i]) + 1
+    said[i] = 2 * redis.call('STRLEN', KEYS.records[i]) + 1
   elseif kind == 'hash' then
-    local record = redis.call('HMGET', KEYS[i], 'kind', 'digest')
-    said[i] = record[1] and 2 * redis.call('HSTRLEN', KEYS[i], 'body') or record[2] and -1 or -2
+    local record = redis.call('HMGET', KEYS.records[i], 'kind', 'digest')
+    said[i] = record[1] and 2 * redis.call('HSTRLEN', KEYS.records[i], 'body') or record[2] and -1 or -2
   else
     said[i] = brief and brief.ended == '0' and -1 or -2
   end

@@ -10,15 +10,18 @@ import { defineScript, integer, list } from "../../redis/script.js";
 export type Found =
   { readonly said: "no record" | "open" } | { readonly said: "ended"; readonly bytes: number; readonly brief: boolean };
 
-const script = defineScript(new URL("./find-outcomes.lua", import.meta.url), (reply) => list(reply).map(read));
+const script = defineScript(new URL("./find-outcomes.lua", import.meta.url), (reply) => list(reply).map(read), {
+  keys: ["load", { records: [] }],
+  args: [],
+});
 
 /**
- * @param keys of records, all of the same slot
+ * @param records their keys, all of the same slot
  * @returns a finding for each key, in order
  */
-export function findOutcomes(redis: RedisClient, keys: readonly string[]): Promise<Found[]> {
-  const load = redis.isCluster ? loadKeyBeside(keys[0] ?? "") : loadKey(undefined);
-  return script(redis, [...keys, load], []);
+export function findOutcomes(redis: RedisClient, records: readonly string[]): Promise<Found[]> {
+  const load = redis.isCluster ? loadKeyBeside(records[0] ?? "") : loadKey(undefined);
+  return script(redis, { load, records }, {});
 }
 
 function read(reply: unknown): Found {

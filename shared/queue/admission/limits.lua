@@ -18,7 +18,7 @@
 -- because the count takes a command for each bucket.
 local COUNTED_MS = 1000
 
-local function openLedger(load, json, tags, lanes, first, last, now)
+local function openLedger(load, json, tags, lanes, firstRequest, firstJob, now)
   local limits = cjson.decode(json)
   local fields, known = {'all', 'kept'}, {}
   local function want(field)
@@ -31,7 +31,7 @@ local function openLedger(load, json, tags, lanes, first, last, now)
     want('m:' .. lanes[i].model)
     want('s:' .. lanes[i].model)
   end
-  for a = first, last - 1, 12 do want('t:' .. ARGV[a + 2]:match('^[^:]*')) end
+  for at = firstRequest, firstJob - 1, ARGV.requests.WIDTH do want('t:' .. ARGV.requests(at).name:match('^[^:]*')) end
   local loads = readLoads(load, fields)
   local kept = loads.kept
   loads.kept = nil

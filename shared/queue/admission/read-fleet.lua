@@ -1,11 +1,12 @@
 #!lua flags=no-writes,allow-oom
 -- read-fleet.lua: read whether the fleet has changed, and which workers are late. Every gateway
 -- calls this script once a second, so the script does not read the fleet itself.
---   KEYS[1] workers zset   KEYS[2] version
+--   KEYS.workers  zset
+--   KEYS.version
 --   Returns {Redis ms, version or '', late}
 --           late: name, and Redis ms until which it counted as living, for each worker whose time
 --                 is over and that no process has declared dead yet: no process is left to do so,
 --                 or Redis was just away
 -- include ../pieces/time.lua
-local late = redis.call('ZRANGE', KEYS[1], '-inf', now, 'BYSCORE', 'WITHSCORES')
-return {now, redis.call('GET', KEYS[2]) or '', late}
+local late = redis.call('ZRANGE', KEYS.workers, '-inf', now, 'BYSCORE', 'WITHSCORES')
+return {now, redis.call('GET', KEYS.version) or '', late}

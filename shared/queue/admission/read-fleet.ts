@@ -12,13 +12,18 @@ export interface FleetState {
   readonly late: Times;
 }
 
-const script = defineScript(new URL("./read-fleet.lua", import.meta.url), (reply): FleetState => {
-  const [now, version, late] = list(reply);
-  return { redisNow: integer(now), version: text(version), late: times(list(late).map(text)) };
-});
+const script = defineScript(
+  new URL("./read-fleet.lua", import.meta.url),
+  (reply): FleetState => {
+    const [now, version, late] = list(reply);
+    return { redisNow: integer(now), version: text(version), late: times(list(late).map(text)) };
+  },
+  { keys: ["workers", "version"], args: [] },
+);
 
 export function readFleet(redis: RedisClient): Promise<FleetState> {
-  return script(redis, [registryKeys.workers, registryKeys.version], []);
+  const { workers, version } = registryKeys;
+  return script(redis, { workers, version }, {});
 }
 
 /** @returns the version alone, by a plain command: '' if there is none */

@@ -1,12 +1,15 @@
 #!lua flags=no-writes,allow-oom
 -- read-logs.lua: read the logs of several requests, each from an index on. If a log has nothing
 -- there, return the facts of its request instead.
---   KEYS, two per request:  log, record (outcome.lua); then the counts (load.lua)
---   ARGV[1] most records of a log
---   ARGV[2] bytes of a log's records after which to add no further record
---   ARGV[3] bytes of all records after which to add only one more record of each log
---   ARGV[4] records of a log to fetch first
---   then one per request:  the index to read from
+--   KEYS.load         the counts (load.lua)
+--   KEYS.requests[]
+--     .log
+--     .record         (outcome.lua)
+--   ARGV.most         most records of a log
+--   ARGV.enough       bytes of a log's records after which to add no further record
+--   ARGV.enoughOfAll  bytes of all records after which to add only one more record of each log
+--   ARGV.first        records of a log to fetch first
+--   ARGV.from[]       for each request, the index to read from
 --   Returns per request
 --           {count, records, more}   a record on each line; more is 1 if the log may continue
 --           {0, length, known, kind, body, last}
@@ -16,9 +19,10 @@
 --                                      kind    '' while the request has no outcome
 --                                      body    of an error, else ''
 --                                      last    the log's last record, once there is an outcome
-local load = KEYS[#KEYS]
+local load = KEYS.load
 -- include ../pieces/outcome.lua
-local most, enough, enoughOfAll, first = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local most, enough = tonumber(ARGV.most), tonumber(ARGV.enough)
+local enoughOfAll, first = tonumber(ARGV.enoughOfAll), tonumber(ARGV.first)
 local sizeOfAll = 0
 
 -- Records may be large, so the loop fetches few more records than it returns. The first records
@@ -52,7 +56,7 @@ local function read(log, out, from)
 end
 
 local pages = {}
-for i = 1, (#KEYS - 1) / 2 do
-  pages[i] = read(KEYS[2 * i - 1], KEYS[2 * i], tonumber(ARGV[4 + i]))
+for i = 1, #KEYS.requests do
+  pages[i] = read(KEYS.requests[i].log, KEYS.requests[i].record, tonumber(ARGV.from[i]))
 end
 return pages

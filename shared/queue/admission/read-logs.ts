@@ -44,21 +44,23 @@ const FIRST_RECORDS = 2;
 /**
  * Durable although the script ends nothing: a client that has received a record must find it again.
  */
-const script = defineScript<Page[]>(new URL("./read-logs.lua", import.meta.url), (reply) => list(reply).map(readPage), {
+const script = defineScript(new URL("./read-logs.lua", import.meta.url), (reply) => list(reply).map(readPage), {
+  keys: ["load", { requests: ["log", "record"] }],
+  args: ["most", "enough", "enoughOfAll", "first", { from: [] }],
   durable: true,
 });
 
 /** @returns a page for each read, in order */
 export function readLogs(redis: RedisClient, reads: readonly LogRead[]): Promise<Page[]> {
-  const limits = [PAGE.records, PAGE.bytes, BYTES_PER_CALL, FIRST_RECORDS];
+  const limits = { most: PAGE.records, enough: PAGE.bytes, enoughOfAll: BYTES_PER_CALL, first: FIRST_RECORDS };
   return inCalls(
     redis,
     reads,
     ({ bucket }) => bucket,
     (some) => {
-      const keys = some.flatMap((read) => [logKey(read), outcomeKey(read)]);
-      keys.push(loadKeyOf(redis, some[0]?.bucket ?? 0));
-      return script(redis, keys, [...limits, ...some.map(({ from }) => from)]);
+      const load = loadKeyOf(redis, some[0]?.bucket ?? 0);
+      const requests = some.map((read) => ({ log: logKey(read), record: outcomeKey(read) }));
+      return script(redis, { load, requests }, { ...limits, from: some.map(({ from }) => from) });
     },
   );
 }

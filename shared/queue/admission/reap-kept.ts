@@ -2,7 +2,10 @@
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, integer } from "../../redis/script.js";
 
-const script = defineScript(new URL("./reap-kept.lua", import.meta.url), (reply) => integer(reply) === 1);
+const script = defineScript(new URL("./reap-kept.lua", import.meta.url), (reply) => integer(reply) === 1, {
+  keys: ["load"],
+  args: ["mostBytes", "most"],
+});
 
 /** Results that a call drops. Redis's only thread is busy with them for less than 1 ms. */
 const AT_ONCE = 500;
@@ -13,5 +16,5 @@ const AT_ONCE = 500;
  * @returns whether more results may be due
  */
 export function reapKept(redis: RedisClient, load: string, mostBytes: number): Promise<boolean> {
-  return script(redis, [load], [mostBytes, AT_ONCE]);
+  return script(redis, { load }, { mostBytes, most: AT_ONCE });
 }

@@ -1,9 +1,11 @@
 #!lua flags=allow-oom
 -- recount.lua: repair the counts of the queue (load.lua), a page to a call. Counts become wrong
 -- only if a person changes keys by hand, or if a record expires before its request has ended.
---   KEYS[1] the counts   KEYS[2] turn: the process that makes this round holds it
---   ARGV[1] cursor of the page; '' for the first   ARGV[2] requests of a page, about
---   ARGV[3] ms from the beginning of a round to the next round of any process
+--   KEYS.load     the counts
+--   KEYS.turn     the process that makes this round holds it
+--   ARGV.cursor   of the page; '' for the first
+--   ARGV.page     requests of a page, about
+--   ARGV.everyMs  ms from the beginning of a round to the next round of any process
 --   Returns {cursor, mended}   `mended` requests or fields were wrong; the next page is at
 --                              `cursor`, which is '0' at the end of the round
 --           {'', 0}            the last round is not so long ago
@@ -11,8 +13,8 @@
 -- include ../pieces/kept.lua
 -- include ../pieces/later.lua
 -- include ../pieces/sequence.lua
-local load, open, kept, later = KEYS[1], openKey(KEYS[1]), keptKey(KEYS[1]), laterKey(KEYS[1])
-local cursor, mended = ARGV[1], 0
+local load, open, kept, later = KEYS.load, openKey(KEYS.load), keptKey(KEYS.load), laterKey(KEYS.load)
+local cursor, mended = ARGV.cursor, 0
 -- include ../pieces/time.lua
 
 -- Above this a round counts again only if the number of requests is wrong, because so many take
@@ -108,14 +110,14 @@ local function countLaterAgain()
 end
 
 if cursor == '' then
-  if not redis.call('SET', KEYS[2], '1', 'NX', 'PX', ARGV[3]) then return {'', 0} end
+  if not redis.call('SET', KEYS.turn, '1', 'NX', 'PX', ARGV.everyMs) then return {'', 0} end
   removeUnlessA('hash', load)
   removeUnlessA('hash', open)
   removeUnlessA('zset', kept)
   removeUnlessA('zset', later)
   cursor = '0'
 end
-local page = redis.call('HSCAN', open, cursor, 'COUNT', ARGV[2])
+local page = redis.call('HSCAN', open, cursor, 'COUNT', ARGV.page)
 look(page[2])
 if page[1] == '0' then
   local length, sums = redis.call('HLEN', open), readLoads(load, {'all', 'kept', 'later'})

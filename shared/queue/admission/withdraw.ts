@@ -10,9 +10,13 @@ import { defineScript, word } from "../../redis/script.js";
 
 const answers = ["withdrawn", "held", "left"] as const;
 
-const script = defineScript(new URL("./withdraw.lua", import.meta.url), (reply) => word(reply, answers));
+const script = defineScript(new URL("./withdraw.lua", import.meta.url), (reply) => word(reply, answers), {
+  keys: ["record", "load"],
+  args: ["group"],
+});
 
 /** Takes a request with an outcome out of the queue. Safe to repeat. */
 export function withdraw(redis: RedisClient, address: RequestAddress) {
-  return script(redis, [outcomeKey(address), loadKeyOf(redis, address.bucket)], [GROUP]);
+  const keys = { record: outcomeKey(address), load: loadKeyOf(redis, address.bucket) };
+  return script(redis, keys, { group: GROUP });
 }

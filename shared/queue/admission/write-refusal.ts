@@ -10,7 +10,10 @@ const answers = ["taken", "full"] as const;
 /** Begins like Redis's own refusal, because the cause is the same. */
 const NEARLY_FULL = "OOM less is left below 'maxmemory' than a call of admission may take";
 
-const script = defineScript(new URL("./write-refusal.lua", import.meta.url), (reply) => word(reply, answers));
+const script = defineScript(new URL("./write-refusal.lua", import.meta.url), (reply) => word(reply, answers), {
+  keys: ["key"],
+  args: ["room"],
+});
 
 /**
  * @param key in a Cluster, the master that serves its slot answers
@@ -20,7 +23,7 @@ const script = defineScript(new URL("./write-refusal.lua", import.meta.url), (re
  */
 export async function writeRefusal(redis: RedisClient, key: string): Promise<string | undefined> {
   try {
-    const said = await script(redis, [key], [CALL_LIMITS.bytes]);
+    const said = await script(redis, { key }, { room: CALL_LIMITS.bytes });
     return said === "full" ? NEARLY_FULL : undefined;
   } catch (error) {
     if (error instanceof Error && isReplyError(error, "")) return error.message;

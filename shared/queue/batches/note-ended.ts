@@ -10,7 +10,11 @@ const TOLD_MS = 7 * 86_400_000;
 /** Any bucket's outbox would do, because a batch lies in no bucket. */
 const BUCKET = 0;
 
-const script = defineScript(new URL("./note-ended.lua", import.meta.url), () => undefined, { durable: true });
+const script = defineScript(new URL("./note-ended.lua", import.meta.url), () => undefined, {
+  keys: ["told", "wanted", "events"],
+  args: ["tag", "tenant", "type", "facts", "ttl"],
+  durable: true,
+});
 
 export function noteEnded(
   redis: RedisClient,
@@ -19,6 +23,6 @@ export function noteEnded(
   type: EventType,
   facts: object,
 ): Promise<void> {
-  const keys = [batchToldKey(BUCKET, id), wantedKey(BUCKET), eventsKey(BUCKET)];
-  return script(redis, keys, [bucketTag(BUCKET), tenant, type, JSON.stringify(facts), TOLD_MS]);
+  const keys = { told: batchToldKey(BUCKET, id), wanted: wantedKey(BUCKET), events: eventsKey(BUCKET) };
+  return script(redis, keys, { tag: bucketTag(BUCKET), tenant, type, facts: JSON.stringify(facts), ttl: TOLD_MS });
 }

@@ -28,7 +28,11 @@ export interface BatchLimits {
 const script = defineScript(
   new URL("./write-batch.lua", import.meta.url),
   (reply) => word(reply, ["written", "conflict", "full"]),
-  { durable: true },
+  {
+    keys: ["batch", "openOfAll", "all", "open"],
+    args: ["tenant", "id", "from", "to", "isOpen", "ttl", "mostOpen", "most"],
+    durable: true,
+  },
 );
 
 export function writeBatch(
@@ -36,7 +40,20 @@ export function writeBatch(
   { tenant, id, from, to, isOpen }: BatchChange,
   { keptMs, open, known }: BatchLimits,
 ): Promise<"written" | "conflict" | "full"> {
-  const { batch, openOfAll, all, openOf } = batchKeys;
-  const keys = [batch(tenant, id), openOfAll, all(tenant), openOf(tenant)];
-  return script(redis, keys, [tenant, id, from ?? "", to, isOpen ? "1" : "0", keptMs, open, known]);
+  const keys = {
+    batch: batchKeys.batch(tenant, id),
+    openOfAll: batchKeys.openOfAll,
+    all: batchKeys.all(tenant),
+    open: batchKeys.openOf(tenant),
+  };
+  return script(redis, keys, {
+    tenant,
+    id,
+    from: from ?? "",
+    to,
+    isOpen: isOpen ? "1" : "0",
+    ttl: keptMs,
+    mostOpen: open,
+    most: known,
+  });
 }

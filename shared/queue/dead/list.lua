@@ -2,19 +2,20 @@
 -- list.lua: list some of a tenant's requests that workers have set aside in a bucket: newest first,
 -- and by model if the time is the same. The cost of a call depends on how many entries it looks at,
 -- which is bounded.
---   KEYS[1] the models with requests set aside (set-aside.lua)
---   ARGV[1] tag of the bucket   ARGV[2] tenant
---   ARGV[3] entry at which to begin, '+' for the newest
---   ARGV[4] of entries with exactly this id, list only models after this name
---   ARGV[5] most entries to list
+--   KEYS.noted   the models with requests set aside (set-aside.lua)
+--   ARGV.tag     of the bucket
+--   ARGV.tenant
+--   ARGV.from    entry at which to begin, '+' for the newest
+--   ARGV.behind  of entries with exactly this id, list only models after this name
+--   ARGV.most    most entries to list
 --   Returns {entries, entry, model}  of each entry: model, id, length of its frame, and its other
---                                    fields; then ARGV[3] and ARGV[4] of the next call, '' and ''
+--                                    fields; then `from` and `behind` of the next call, '' and ''
 --                                    if no more are left
-local tag, tenant, from, behind, most = ARGV[1], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
+local most = tonumber(ARGV.most)
 -- Frames come with their entries, so the script looks at few entries.
 local LOOKED, LEAST = 256, 8
 
-local noted = redis.pcall('ZRANGE', KEYS[1], 0, -1)
+local noted = redis.pcall('ZRANGE', KEYS.noted, 0, -1)
 local models = noted.err and {} or noted
 
 local function comesFirst(one, other)
@@ -46,12 +47,12 @@ end
 local found, reached = {}, nil
 local each = math.max(LEAST, math.floor(LOOKED / math.max(1, #models)))
 for _, model in ipairs(models) do
-  local entries = redis.pcall('XREVRANGE', 'dead:' .. tag .. ':' .. model, from, '-', 'COUNT', each)
+  local entries = redis.pcall('XREVRANGE', 'dead:' .. ARGV.tag .. ':' .. model, ARGV.from, '-', 'COUNT', each)
   for i = 1, entries.err and 0 or #entries do
     local id, fields = entries[i][1], entries[i][2]
     local ms, seq = id:match('^(%d+)-(%d+)$')
     local one = {ms = tonumber(ms), seq = tonumber(seq), model = model, id = id, fields = fields}
-    if (id ~= from or model > behind) and tenantOf(fields) == tenant then found[#found + 1] = one end
+    if (id ~= ARGV.from or model > ARGV.behind) and tenantOf(fields) == ARGV.tenant then found[#found + 1] = one end
     -- There may be more entries behind the last.
     if i == each and (not reached or comesFirst(one, reached)) then reached = one end
   end

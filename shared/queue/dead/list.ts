@@ -27,7 +27,11 @@ const script = defineScript(
     });
     return { found, entry: text(entry), model: text(model) };
   },
-  { durable: true },
+  {
+    keys: ["noted"],
+    args: ["tag", "tenant", "from", "behind", "most"],
+    durable: true,
+  },
 );
 
 export interface DeadQuery {
@@ -42,9 +46,14 @@ export async function listDeadRequests(
   bucket: number,
   { tenant, from, most }: DeadQuery,
 ): Promise<DeadPage> {
-  const begin = from === undefined ? ["+", ""] : [from.entry, behindIn(bucket, from)];
-  const args = [bucketTag(bucket), tenant, ...begin, most];
-  const { found, entry, model } = await script(redis, [setAsideKey(bucket)], args);
+  const args = {
+    tag: bucketTag(bucket),
+    tenant,
+    from: from?.entry ?? "+",
+    behind: from === undefined ? "" : behindIn(bucket, from),
+    most,
+  };
+  const { found, entry, model } = await script(redis, { noted: setAsideKey(bucket) }, args);
   return {
     found: found.flatMap((one) => deadRequestOf({ bucket, ...one }, one.fields, one.frame) ?? []),
     next: entry === "" ? undefined : { bucket, entry, model },

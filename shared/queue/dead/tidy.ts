@@ -4,12 +4,15 @@ import { setAsideKey } from "../keys.js";
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, integer } from "../../redis/script.js";
 
-const script = defineScript(new URL("./tidy.lua", import.meta.url), integer);
+const script = defineScript(new URL("./tidy.lua", import.meta.url), integer, {
+  keys: ["noted"],
+  args: ["tag", { models: [] }],
+});
 
 /**
  * @param models that may have such requests without a note
  * @returns how many models have such requests in the bucket
  */
 export function tidyDeadRequests(redis: RedisClient, bucket: number, models: readonly string[]): Promise<number> {
-  return script(redis, [setAsideKey(bucket)], [bucketTag(bucket), ...models]);
+  return script(redis, { noted: setAsideKey(bucket) }, { tag: bucketTag(bucket), models });
 }

@@ -36,9 +36,9 @@ export type Cancellation =
 
 const answers = ["given", "known", "sealed", "begun", "unknown"] as const;
 
-const script = defineScript<Cancellation>(
+const script = defineScript(
   new URL("./cancel.lua", import.meta.url),
-  (reply) => {
+  (reply): Cancellation => {
     const [first, second, third] = list(reply);
     const said = word(first, answers);
     if (said === "known") return { said, outcome: { kind: text(second), body: bytes(third) } };
@@ -46,18 +46,26 @@ const script = defineScript<Cancellation>(
     const record = bytes(second);
     return { said, last: record.length === 0 ? undefined : { record, labels: parseLabels(text(third)) } };
   },
-  { durable: true },
+  {
+    keys: ["record", "log", "load"],
+    args: ["kind", "body", "ttl", "members", "unlessBegun", "group"],
+    durable: true,
+  },
 );
 
 /** Safe to repeat: a repeated call finds the end of the earlier call as `known`. */
 export function cancelRequest(redis: RedisClient, address: RequestAddress, ending: Ending) {
   const { code, message, ttlMs, stream, unlessBegun = false } = ending;
   const { kind, body }: StoredOutcome = storeOutcome({ kind: "error", code, message });
-  return script(
-    redis,
-    [outcomeKey(address), logKey(address), loadKeyOf(redis, address.bucket)],
-    [kind, body, ttlMs, stream ? finalMembers(code, message) : "", unlessBegun ? 1 : 0, GROUP],
-  );
+  const keys = { record: outcomeKey(address), log: logKey(address), load: loadKeyOf(redis, address.bucket) };
+  return script(redis, keys, {
+    kind,
+    body,
+    ttl: ttlMs,
+    members: stream ? finalMembers(code, message) : "",
+    unlessBegun: unlessBegun ? 1 : 0,
+    group: GROUP,
+  });
 }
 
 /**

@@ -15,14 +15,18 @@ export type Given =
 
 const answers = ["given", "known", "sealed", "held", "unknown"] as const;
 
-const script = defineScript<Given>(
+const script = defineScript(
   new URL("./give-outcome.lua", import.meta.url),
-  (reply) => {
+  (reply): Given => {
     const [first, kind, body] = list(reply);
     const said = word(first, answers);
     return said === "known" ? { said, outcome: { kind: text(kind), body: bytes(body) } } : { said };
   },
-  { durable: true },
+  {
+    keys: ["record", "load"],
+    args: ["kind", "body", "ttl", "mode", "group"],
+    durable: true,
+  },
 );
 
 /**
@@ -38,8 +42,8 @@ export function giveOutcome(
   ttlMs: number,
   evenSealed = false,
 ): Promise<Given> {
-  const keys = [outcomeKey(address), loadKeyOf(redis, address.bucket)];
-  return script(redis, keys, [kind, body, ttlMs, evenSealed ? 1 : 0, GROUP]);
+  const keys = { record: outcomeKey(address), load: loadKeyOf(redis, address.bucket) };
+  return script(redis, keys, { kind, body, ttl: ttlMs, mode: evenSealed ? 1 : 0, group: GROUP });
 }
 
 /**
@@ -53,6 +57,6 @@ export function giveOutcomeInQueue(
   { kind, body }: StoredOutcome,
   ttlMs: number,
 ): Promise<Given> {
-  const keys = [outcomeKey(address), loadKeyOf(redis, address.bucket)];
-  return script(redis, keys, [kind, body, ttlMs, 2, GROUP]);
+  const keys = { record: outcomeKey(address), load: loadKeyOf(redis, address.bucket) };
+  return script(redis, keys, { kind, body, ttl: ttlMs, mode: 2, group: GROUP });
 }

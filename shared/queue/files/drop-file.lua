@@ -1,15 +1,19 @@
 #!lua flags=allow-oom
 -- drop-file.lua: hide a file from clients, unless the file is in use. The caller then removes the
 -- bytes, and upkeep does so if the caller dies.
---   KEYS[1] the file (reserve-file.lua)   KEYS[2] all files of the tenant   KEYS[3] its users
---   KEYS[4] due   ARGV[1] tenant   ARGV[2] id   ARGV[3] ms until upkeep looks at the file
+--   KEYS.file      (reserve-file.lua)
+--   KEYS.all       all files of the tenant
+--   KEYS.users     of the file
+--   KEYS.due       when upkeep looks at each file
+--   ARGV.tenant
+--   ARGV.id
+--   ARGV.upkeepMs  ms until upkeep looks at the file
 --   Returns 'dropped', 'in_use', or 'unknown' if there is no such file
-local key, id = KEYS[1], ARGV[2]
-local state = redis.call('HGET', key, 'state')
+local state = redis.call('HGET', KEYS.file, 'state')
 if not state or state == 'gone' then return 'unknown' end
 -- include ../pieces/time.lua
-if redis.call('ZCOUNT', KEYS[3], string.format('(%.0f', now), '+inf') > 0 then return 'in_use' end
-redis.call('HSET', key, 'state', 'gone')
-redis.call('ZREM', KEYS[2], id)
-redis.call('ZADD', KEYS[4], string.format('%.0f', now + ARGV[3]), ARGV[1] .. ':' .. id)
+if redis.call('ZCOUNT', KEYS.users, string.format('(%.0f', now), '+inf') > 0 then return 'in_use' end
+redis.call('HSET', KEYS.file, 'state', 'gone')
+redis.call('ZREM', KEYS.all, ARGV.id)
+redis.call('ZADD', KEYS.due, string.format('%.0f', now + ARGV.upkeepMs), ARGV.tenant .. ':' .. ARGV.id)
 return 'dropped'

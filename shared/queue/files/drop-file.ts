@@ -13,10 +13,15 @@ const UPKEEP_MS = 30_000;
 const script = defineScript(
   new URL("./drop-file.lua", import.meta.url),
   (reply) => word(reply, ["dropped", "in_use", "unknown"]),
-  { durable: true },
+  {
+    keys: ["file", "all", "users", "due"],
+    args: ["tenant", "id", "upkeepMs"],
+    durable: true,
+  },
 );
 
 export function dropFile(redis: RedisClient, { tenant, id }: FileAddress): Promise<"dropped" | "in_use" | "unknown"> {
   const { file, all, users, due } = fileKeys;
-  return script(redis, [file(tenant, id), all(tenant), users(tenant, id), due], [tenant, id, UPKEEP_MS]);
+  const keys = { file: file(tenant, id), all: all(tenant), users: users(tenant, id), due };
+  return script(redis, keys, { tenant, id, upkeepMs: UPKEEP_MS });
 }

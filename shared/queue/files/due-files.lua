@@ -2,18 +2,20 @@
 -- due-files.lua: take files whose bytes upkeep has to remove: of lost writers, expired files
 -- without users, and dropped files. Other calls do not get a taken file for a while, and get it
 -- after that.
---   KEYS[1] due   ARGV[1] most files   ARGV[2] ms until the files come again
+--   KEYS.due      when upkeep looks at each file
+--   ARGV.most     most files
+--   ARGV.againMs  ms until the files come again
 --   Returns {tenant, id, tenant, id, …}
-local due = KEYS[1]
+local due = KEYS.due
 -- include ../pieces/time.lua
 local taken = {}
-local members = redis.call('ZRANGEBYSCORE', due, '-inf', now, 'LIMIT', 0, ARGV[1])
+local members = redis.call('ZRANGEBYSCORE', due, '-inf', now, 'LIMIT', 0, ARGV.most)
 for i = 1, #members do
   local tenant, id = members[i]:match('^([^:]*):(.*)$')
   local key = '{files}:file:' .. members[i]
   local state = redis.call('HGET', key, 'state')
   local isUsed = redis.call('ZCOUNT', '{files}:users:' .. members[i], string.format('(%.0f', now), '+inf') > 0
-  redis.call('ZADD', due, string.format('%.0f', now + ARGV[2]), members[i])
+  redis.call('ZADD', due, string.format('%.0f', now + ARGV.againMs), members[i])
   if not state then
     redis.call('ZREM', due, members[i])
   elseif state == 'gone' or not isUsed then

@@ -1,11 +1,15 @@
 #!lua flags=allow-oom
 -- forget-file.lua: forget a dropped file whose bytes are gone, and stop counting it.
---   KEYS[1] the file (reserve-file.lua)   KEYS[2] sums   KEYS[3] due   KEYS[4] its users
---   ARGV[1] tenant   ARGV[2] id
+--   KEYS.file    (reserve-file.lua)
+--   KEYS.sums
+--   KEYS.due     when upkeep looks at each file
+--   KEYS.users   of the file
+--   ARGV.tenant
+--   ARGV.id
 --   Returns nothing
-local key, sums, tenant = KEYS[1], KEYS[2], ARGV[1]
-local state, bytes = unpack(redis.call('HMGET', key, 'state', 'bytes'))
-if not state then redis.call('ZREM', KEYS[3], tenant .. ':' .. ARGV[2]) end
+local sums, tenant = KEYS.sums, ARGV.tenant
+local state, bytes = unpack(redis.call('HMGET', KEYS.file, 'state', 'bytes'))
+if not state then redis.call('ZREM', KEYS.due, tenant .. ':' .. ARGV.id) end
 if state ~= 'gone' then return end
 
 local function less(field, by)
@@ -16,5 +20,5 @@ less('files:' .. tenant, 1)
 less('files', 1)
 less('bytes:' .. tenant, tonumber(bytes or '0'))
 less('bytes', tonumber(bytes or '0'))
-redis.call('DEL', key, KEYS[4])
-redis.call('ZREM', KEYS[3], tenant .. ':' .. ARGV[2])
+redis.call('DEL', KEYS.file, KEYS.users)
+redis.call('ZREM', KEYS.due, tenant .. ':' .. ARGV.id)

@@ -21,7 +21,11 @@ const script = defineScript(
     if (word(said, ["kept", "gone"]) === "gone") return undefined;
     return { createdAt: integer(created), expiresAt: text(expires) === "" ? undefined : integer(expires) };
   },
-  { durable: true },
+  {
+    keys: ["file", "all", "due"],
+    args: ["tenant", "id", "name", "purpose", "ttl"],
+    durable: true,
+  },
 );
 
 /**
@@ -37,6 +41,6 @@ export function keepFile(
     ttlMs,
   }: { readonly name: string; readonly purpose: FilePurpose; readonly ttlMs: number | undefined },
 ): Promise<KeptFile | undefined> {
-  const keys = [fileKeys.file(tenant, id), fileKeys.all(tenant), fileKeys.due];
-  return script(redis, keys, [tenant, id, name, purpose, ttlMs ?? ""]);
+  const keys = { file: fileKeys.file(tenant, id), all: fileKeys.all(tenant), due: fileKeys.due };
+  return script(redis, keys, { tenant, id, name, purpose, ttl: ttlMs ?? "" });
 }

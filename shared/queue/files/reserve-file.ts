@@ -18,7 +18,10 @@ export interface FileLimits {
 const said = ["reserved", "tenant_bytes", "all_bytes", "tenant_files", "all_files", "gone"] as const;
 export type Reserved = (typeof said)[number];
 
-const script = defineScript(new URL("./reserve-file.lua", import.meta.url), (reply) => word(reply, said));
+const script = defineScript(new URL("./reserve-file.lua", import.meta.url), (reply) => word(reply, said), {
+  keys: ["file", "sums", "due"],
+  args: ["tenant", "id", "bytes", "leaseMs", "tenantBytes", "allBytes", "tenantFiles", "allFiles"],
+});
 
 /**
  * @param bytes of the file so far; the caller is about to write the newest of these
@@ -28,9 +31,9 @@ export function reserveFile(
   redis: RedisClient,
   { tenant, id }: FileAddress,
   { bytes, leaseMs, isNew }: { readonly bytes: number; readonly leaseMs: number; readonly isNew: boolean },
-  { tenantBytes, allBytes, tenantFiles, allFiles }: FileLimits,
+  limits: FileLimits,
 ): Promise<Reserved> {
-  const keys = [fileKeys.file(tenant, id), fileKeys.sums, fileKeys.due];
-  const args = [tenant, id, bytes, leaseMs, tenantBytes, allBytes, isNew ? tenantFiles : "", allFiles];
-  return script(redis, keys, args);
+  const keys = { file: fileKeys.file(tenant, id), sums: fileKeys.sums, due: fileKeys.due };
+  const tenantFiles = isNew ? limits.tenantFiles : "";
+  return script(redis, keys, { tenant, id, bytes, leaseMs, ...limits, tenantFiles });
 }

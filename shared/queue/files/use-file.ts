@@ -5,6 +5,8 @@ import { fileKeys } from "../keys.js";
 import type { FileAddress } from "./reserve-file.js";
 
 const script = defineScript(new URL("./use-file.lua", import.meta.url), (reply) => word(reply, ["noted", "unknown"]), {
+  keys: ["file", "users"],
+  args: ["user", "forMs"],
   durable: true,
 });
 
@@ -18,5 +20,6 @@ export function useFile(
   user: string,
   forMs: number,
 ): Promise<"noted" | "unknown"> {
-  return script(redis, [fileKeys.file(tenant, id), fileKeys.users(tenant, id)], [user, forMs]);
+  const keys = { file: fileKeys.file(tenant, id), users: fileKeys.users(tenant, id) };
+  return script(redis, keys, { user, forMs });
 }

@@ -8,7 +8,11 @@ import { stageText, type Stage } from "../pieces/job.js";
 import { jobKey, modelTag } from "../keys.js";
 import { loadKeyOf } from "../pieces/load.js";
 
-const script = defineScript(new URL("./end-later.lua", import.meta.url), integer, { durable: true });
+const script = defineScript(new URL("./end-later.lua", import.meta.url), integer, {
+  keys: ["record", "load"],
+  args: ["base", "job", "stage", "failure", "ttl"],
+  durable: true,
+});
 
 /**
  * @param stage the only stage at which the script ends the job
@@ -22,6 +26,12 @@ export async function endLater(
   ttlMs: number,
 ): Promise<void> {
   const { body } = storeOutcome({ kind: "error", code: error.code, message: error.message });
-  const keys = [jobKey(job), loadKeyOf(redis, job.bucket)];
-  await script(redis, keys, [modelTag(job), requestName(job), stageText(stage), body, ttlMs]);
+  const keys = { record: jobKey(job), load: loadKeyOf(redis, job.bucket) };
+  await script(redis, keys, {
+    base: modelTag(job),
+    job: requestName(job),
+    stage: stageText(stage),
+    failure: body,
+    ttl: ttlMs,
+  });
 }

@@ -2,19 +2,22 @@
 -- list.lua: list some of a tenant's jobs in a bucket, the newest first. The cost of a call grows
 -- with the jobs looked at, of which there is a limit, not with all jobs. The script leaves the
 -- index entries of gone jobs to tidy.lua, so that it also works on a Redis that takes no writes.
---   KEYS[1] the tenant's jobs (job.lua)   KEYS[2] key of the counts (load.lua)
---   ARGV[1] tag of the bucket   ARGV[2] group
---   ARGV[3] Redis ms, and ARGV[4] id: begin behind the job recorded at this time under this id;
---                                     '+inf' and '' to begin with the newest
---   ARGV[5] most jobs in the list
---   ARGV[6] filters, JSON: `states`, a list; `model`, a name; `schedule`, an id; `labels`, each a
---           name, a value, and both as they stand in JSON. Absent: any
+--   KEYS.jobs     of the tenant (job.lua)
+--   KEYS.load     the counts (load.lua)
+--   ARGV.tag      of the bucket
+--   ARGV.group
+--   ARGV.at       Redis ms: begin behind the job recorded at this time under the id; '+inf' to
+--                 begin with the newest
+--   ARGV.id       of that job; '' to begin with the newest
+--   ARGV.most     most jobs in the list
+--   ARGV.filters  JSON: `states`, a list; `model`, a name; `schedule`, an id; `labels`, each a
+--                 name, a value, and both as they stand in JSON. Absent: any
 --   Returns {views, at, id}  views as in view.lua; the beginning of the next page, '' and '' if no
 --                            jobs are left
-local load = KEYS[2]
+local load = KEYS.load
 -- include view.lua
 local AT_ONCE, MOST_LOOKED = 50, 200
-local tag, group, at, id, most, filters = ARGV[1], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5]), cjson.decode(ARGV[6])
+local at, id, most, filters = ARGV.at, ARGV.id, tonumber(ARGV.most), cjson.decode(ARGV.filters)
 -- include ../pieces/time.lua
 
 local states
@@ -40,7 +43,7 @@ end
 local views, looked, skipped = {}, 0, 0
 local nextAt, nextId = at, id
 repeat
-  local found = redis.call('ZRANGE', KEYS[1], at, '-inf', 'BYSCORE', 'REV', 'LIMIT', skipped, AT_ONCE, 'WITHSCORES')
+  local found = redis.call('ZRANGE', KEYS.jobs, at, '-inf', 'BYSCORE', 'REV', 'LIMIT', skipped, AT_ONCE, 'WITHSCORES')
   for i = 1, #found, 2 do
     local one, score = found[i], found[i + 1]
     if #views == most then break end
@@ -48,11 +51,11 @@ repeat
       nextAt, nextId, looked = score, one, looked + 1
       local model, name = one:match('^([^:]*):(.*)$')
       if not filters.model or filters.model == model then
-        local noted = redis.pcall('HMGET', jobKey(tag .. ':' .. model, name), 'options', 'schedule')
+        local noted = redis.pcall('HMGET', jobKey(ARGV.tag .. ':' .. model, name), 'options', 'schedule')
         local options = not noted.err and noted[1]
         local fits = type(options) ~= 'string' or
           (not filters.schedule or filters.schedule == noted[2]) and hasLabels(options)
-        local view = fits and viewOf(load, group, now, tag .. ':' .. model, name)
+        local view = fits and viewOf(load, ARGV.group, now, ARGV.tag .. ':' .. model, name)
         if fits and view and (not states or states[view[2]]) then
           view[1] = one
           views[#views + 1] = view

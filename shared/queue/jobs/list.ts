@@ -42,7 +42,11 @@ const script = defineScript(
     const next = text(at) === "" ? undefined : { at: Number(text(at)), id: text(id) };
     return { views: list(views).map(viewOf), next };
   },
-  { durable: true },
+  {
+    keys: ["jobs", "load"],
+    args: ["tag", "group", "at", "id", "most", "filters"],
+    durable: true,
+  },
 );
 
 /** @param most jobs of the page */
@@ -54,8 +58,14 @@ export function listJobs(
   most: number,
   filters: JobFilters,
 ): Promise<JobPage> {
-  const keys = [jobsKey(bucket, tenant), loadKeyOf(redis, bucket)];
+  const keys = { jobs: jobsKey(bucket, tenant), load: loadKeyOf(redis, bucket) };
   const labels = filters.labels?.map(([name, value]) => [name, value, `"${name}":${JSON.stringify(value)}`]);
-  const begin = at === Infinity ? "+inf" : at;
-  return script(redis, keys, [bucketTag(bucket), GROUP, begin, id, most, JSON.stringify({ ...filters, labels })]);
+  return script(redis, keys, {
+    tag: bucketTag(bucket),
+    group: GROUP,
+    at: at === Infinity ? "+inf" : at,
+    id,
+    most,
+    filters: JSON.stringify({ ...filters, labels }),
+  });
 }

@@ -1,13 +1,15 @@
 #!lua flags=allow-oom
 -- overdue.lua: find jobs that have been due for some time. Also removes members that name no job,
 -- because the job is gone or a person wrote the member by hand.
---   KEYS[1] key of the counts (load.lua)   ARGV[1] ms   ARGV[2] most jobs
+--   KEYS.load   the counts (load.lua)
+--   ARGV.forMs  ms for which the jobs have been due
+--   ARGV.most   most jobs
 --   Returns a list of name, as in the job's key, and how many requests the job has had
-local load = KEYS[1]
+local load = KEYS.load
 -- include ../pieces/later.lua
 -- include ../pieces/time.lua
-local before = now - ARGV[1]
-local found = redis.pcall('ZRANGE', laterKey(load), '-inf', string.format('%.0f', before), 'BYSCORE', 'LIMIT', 0, ARGV[2])
+local before = now - ARGV.forMs
+local found = redis.pcall('ZRANGE', laterKey(load), '-inf', string.format('%.0f', before), 'BYSCORE', 'LIMIT', 0, ARGV.most)
 if found.err then return {} end
 local told = {}
 for _, member in ipairs(found) do

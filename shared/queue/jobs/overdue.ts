@@ -5,7 +5,10 @@ import { bucketTag } from "../bucket-tag.js";
 import type { DueJob } from "../pieces/later.js";
 import { loadKeyOf } from "../pieces/load.js";
 
-const script = defineScript(new URL("./overdue.lua", import.meta.url), (reply) => list(reply).map(text));
+const script = defineScript(new URL("./overdue.lua", import.meta.url), (reply) => list(reply).map(text), {
+  keys: ["load"],
+  args: ["forMs", "most"],
+});
 
 /**
  * @param forMs how long the jobs have been due
@@ -15,7 +18,7 @@ const script = defineScript(new URL("./overdue.lua", import.meta.url), (reply) =
 export async function overdueJobs(redis: RedisClient, buckets: number, forMs: number, most: number): Promise<DueJob[]> {
   const byTag = new Map(Array.from({ length: buckets }, (_, bucket) => [bucketTag(bucket), bucket]));
   const loads = new Set([...byTag.values()].map((bucket) => loadKeyOf(redis, bucket)));
-  const found = await Promise.all([...loads].map((load) => script(redis, [load], [forMs, most])));
+  const found = await Promise.all([...loads].map((load) => script(redis, { load }, { forMs, most })));
   const jobs: DueJob[] = [];
   for (const told of found) {
     for (let i = 0; i + 1 < told.length; i += 2) {

@@ -12,7 +12,11 @@ const WAITS_MS = { first: 500, most: 30_000 };
 const script = defineScript(
   new URL("./put-off.lua", import.meta.url),
   (reply) => (integer(reply) < 0 ? undefined : integer(reply)),
-  { durable: true },
+  {
+    keys: ["record", "load"],
+    args: ["base", "job", "stage", "first", "most", "factor"],
+    durable: true,
+  },
 );
 
 /**
@@ -26,8 +30,13 @@ export function putOff(
   stage: Stage,
   mostMs: number,
 ): Promise<number | undefined> {
-  const keys = [jobKey(job), loadKeyOf(redis, job.bucket)];
-  const factor = 1 + Math.random() / 2;
-  const most = Math.max(Math.min(mostMs, WAITS_MS.most), 1);
-  return script(redis, keys, [modelTag(job), requestName(job), stageText(stage), WAITS_MS.first, most, factor]);
+  const keys = { record: jobKey(job), load: loadKeyOf(redis, job.bucket) };
+  return script(redis, keys, {
+    base: modelTag(job),
+    job: requestName(job),
+    stage: stageText(stage),
+    first: WAITS_MS.first,
+    most: Math.max(Math.min(mostMs, WAITS_MS.most), 1),
+    factor: 1 + Math.random() / 2,
+  });
 }

@@ -4,11 +4,13 @@ import { defineScript, integer } from "../../redis/script.js";
 import { jobKey } from "../keys.js";
 import type { DueJob } from "../pieces/later.js";
 
-const script = defineScript(new URL("./read-due.lua", import.meta.url), (reply) =>
-  reply === null ? undefined : integer(reply),
+const script = defineScript(
+  new URL("./read-due.lua", import.meta.url),
+  (reply) => (reply === null ? undefined : integer(reply)),
+  { keys: ["record"], args: ["made"] },
 );
 
 /** @returns after how many ms; undefined if the job does not wait, or waits for a later run */
 export function readDue(redis: RedisClient, { job, run }: DueJob): Promise<number | undefined> {
-  return script(redis, [jobKey(job)], [run]);
+  return script(redis, { record: jobKey(job) }, { made: run });
 }

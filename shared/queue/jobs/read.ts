@@ -9,7 +9,11 @@ import { viewOf, type JobView } from "./view.js";
 const script = defineScript(
   new URL("./read.lua", import.meta.url),
   (reply): JobView | undefined => (reply === null ? undefined : viewOf(reply)),
-  { durable: true },
+  {
+    keys: ["record", "load"],
+    args: ["base", "job", "group", "buckets"],
+    durable: true,
+  },
 );
 
 /**
@@ -18,5 +22,6 @@ const script = defineScript(
  * @returns undefined if there is no such job, or no longer
  */
 export function readJob(redis: RedisClient, job: RequestAddress, buckets: number): Promise<JobView | undefined> {
-  return script(redis, [jobKey(job), loadKeyOf(redis, job.bucket)], [modelTag(job), requestName(job), GROUP, buckets]);
+  const keys = { record: jobKey(job), load: loadKeyOf(redis, job.bucket) };
+  return script(redis, keys, { base: modelTag(job), job: requestName(job), group: GROUP, buckets });
 }

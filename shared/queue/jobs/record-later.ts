@@ -27,14 +27,24 @@ export interface LaterLimits {
 const script = defineScript(
   new URL("./record-later.lua", import.meta.url),
   (reply) => word(reply, ["recorded", "known", "mismatch", "too-many", "too-large"]),
-  { durable: true },
+  {
+    keys: ["record", "load", "outcome"],
+    args: ["base", "job", "due", "digest", "ttl", "most", "mostBytes", { fields: ["name", "value"] }],
+    durable: true,
+  },
 );
 
 /** Safe to repeat: a repeated call finds the job of the earlier call as `known`. */
 export function recordLater(redis: RedisClient, { job, due, digest, ttlMs, record }: LaterJob, limits: LaterLimits) {
-  const keys = [jobKey(job), loadKeyOf(redis, job.bucket), outcomeKey(job)];
-  const at = "atMs" in due ? due.atMs : `+${due.inMs}`;
-  const fields = Object.entries(record).flat() as Arg[];
-  const most = [limits.jobs ?? -1, limits.bytes ?? -1];
-  return script(redis, keys, [modelTag(job), requestName(job), at, digest, ttlMs, ...most, ...fields]);
+  const keys = { record: jobKey(job), load: loadKeyOf(redis, job.bucket), outcome: outcomeKey(job) };
+  return script(redis, keys, {
+    base: modelTag(job),
+    job: requestName(job),
+    due: "atMs" in due ? due.atMs : `+${due.inMs}`,
+    digest,
+    ttl: ttlMs,
+    most: limits.jobs ?? -1,
+    mostBytes: limits.bytes ?? -1,
+    fields: (Object.entries(record) as [string, Arg][]).map(([name, value]) => ({ name, value })),
+  });
 }

@@ -5,15 +5,18 @@
 --     gateway is gone and no worker reads its lane.
 --   - Ends jobs whose request ended under an older Baton, which had no jobs: notes their events,
 --     and prepares their further attempts.
---   KEYS[1] the tenant's jobs (job.lua)   KEYS[2] the tenants with jobs
---   KEYS[3] key of the counts (load.lua)
---   ARGV[1] tag of the bucket   ARGV[2] tenant   ARGV[3] the first place, from 0
---   ARGV[4] most places
+--   KEYS.jobs     of the tenant (job.lua)
+--   KEYS.tenants  the tenants with jobs
+--   KEYS.load     the counts (load.lua)
+--   ARGV.tag      of the bucket
+--   ARGV.tenant
+--   ARGV.from     the first place, from 0
+--   ARGV.most     most places
 --   Returns {next, jobs}  the first place of the next call, -1 at the end of the index; the overdue
 --                         jobs, as in the index
-local load = KEYS[3]
+local load = KEYS.load
 -- include ../pieces/job.lua
-local tag, tenant, from, most = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local from, most = tonumber(ARGV.from), tonumber(ARGV.most)
 -- include ../pieces/time.lua
 
 -- Ms. The script that ends a request gives the job's record the request's TTL. Otherwise the job's
@@ -33,11 +36,11 @@ local function endWithRequest(base, name, request)
   endJob(load, base, name, ended[1], body, ttl, ended[2])
 end
 
-local found = redis.call('ZRANGE', KEYS[1], from, from + most - 1)
+local found = redis.call('ZRANGE', KEYS.jobs, from, from + most - 1)
 local gone, overdue = {}, {}
 for _, one in ipairs(found) do
   local model, name = one:match('^([^:]*):(.*)$')
-  local base = tag .. ':' .. (model or '')
+  local base = ARGV.tag .. ':' .. (model or '')
   local job = redis.pcall('HMGET', 'job:' .. base .. ':' .. (name or ''), 'at', 'request', 'due', 'next', 'made', 'ended')
   if not job.err and not job[1] then
     gone[#gone + 1] = one
@@ -50,6 +53,6 @@ for _, one in ipairs(found) do
     end
   end
 end
-if #gone > 0 then redis.call('ZREM', KEYS[1], unpack(gone)) end
-if redis.call('EXISTS', KEYS[1]) == 0 then redis.call('SREM', KEYS[2], tenant) end
+if #gone > 0 then redis.call('ZREM', KEYS.jobs, unpack(gone)) end
+if redis.call('EXISTS', KEYS.jobs) == 0 then redis.call('SREM', KEYS.tenants, ARGV.tenant) end
 return {#found < most and -1 or from + #found - #gone, overdue}

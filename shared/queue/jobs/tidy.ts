@@ -16,10 +16,17 @@ export interface TidiedJobs {
   readonly overdue: readonly RequestAddress[];
 }
 
-const script = defineScript(new URL("./tidy.lua", import.meta.url), (reply) => {
-  const [next, overdue] = list(reply);
-  return { next: integer(next), overdue: list(overdue).map(text) };
-});
+const script = defineScript(
+  new URL("./tidy.lua", import.meta.url),
+  (reply) => {
+    const [next, overdue] = list(reply);
+    return { next: integer(next), overdue: list(overdue).map(text) };
+  },
+  {
+    keys: ["jobs", "tenants", "load"],
+    args: ["tag", "tenant", "from", "most"],
+  },
+);
 
 /**
  * @param from the first place, from 0
@@ -32,8 +39,8 @@ export async function tidyJobs(
   from: number,
   most: number,
 ): Promise<TidiedJobs> {
-  const keys = [jobsKey(bucket, tenant), jobTenantsKey(bucket), loadKeyOf(redis, bucket)];
-  const { next, overdue } = await script(redis, keys, [bucketTag(bucket), tenant, from, most]);
+  const keys = { jobs: jobsKey(bucket, tenant), tenants: jobTenantsKey(bucket), load: loadKeyOf(redis, bucket) };
+  const { next, overdue } = await script(redis, keys, { tag: bucketTag(bucket), tenant, from, most });
   return {
     next: next < 0 ? undefined : next,
     overdue: overdue.map((id) => {

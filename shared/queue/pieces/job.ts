@@ -93,8 +93,12 @@ export function bytesOf({ frame, job }: { readonly frame: Buffer; readonly job?:
   return frame.length + body.length + options.length + shown.length + target.length + labels.length;
 }
 
-/** The arguments for the job of the request with this number, counted from 1 in its call. */
-export function jobArguments(number: number, { keptMs, record, again }: JobPart): (string | number | Buffer)[] {
-  const fields = Object.entries(record ?? {}).flat() as (string | Buffer)[];
-  return [number, again?.job ?? "", again === undefined ? "" : stageText(again), keptMs, fields.length, ...fields];
+/** The arguments of admit.lua for a job. */
+export function jobArguments({ keptMs, record, again }: JobPart) {
+  return {
+    name: again?.job ?? "",
+    was: again === undefined ? "" : stageText(again),
+    keep: keptMs,
+    fields: Object.entries(record ?? {}).flat() as (string | Buffer)[],
+  };
 }

@@ -6,7 +6,11 @@ import { keysOf, type ScheduleName } from "./schedules.js";
 const script = defineScript(
   new URL("./change-schedule.lua", import.meta.url),
   (reply) => word(reply, ["changed", "conflict"]),
-  { durable: true },
+  {
+    keys: ["schedule", "ids", "bytes", "due"],
+    args: ["tenant", "id", "from", "to", "dueAt"],
+    durable: true,
+  },
 );
 
 export interface ScheduleChange {
@@ -23,5 +27,5 @@ export function changeSchedule(
   name: ScheduleName,
   { from, to, dueAt }: ScheduleChange,
 ): Promise<"changed" | "conflict"> {
-  return script(redis, keysOf(name), [name.tenant, name.id, from, to ?? "", dueAt ?? ""]);
+  return script(redis, keysOf(name), { ...name, from, to: to ?? "", dueAt: dueAt ?? "" });
 }

@@ -25,14 +25,15 @@ export interface ScheduleLimits {
 const said = ["made", "known", "mismatch", "full", "too-large", "no-room"] as const;
 
 const script = defineScript(new URL("./make-schedule.lua", import.meta.url), (reply) => word(reply, said), {
+  keys: ["schedule", "ids", "bytes", "due"],
+  args: ["tenant", "id", "facts", "job", "asked", "madeAt", "dueAt", "most", "mostBytes", "mostBytesOfAll"],
   durable: true,
 });
 
 export function makeSchedule(
   redis: RedisClient,
-  { facts, job, asked, madeAt, dueAt, ...name }: NewSchedule,
-  { most, mostBytes, mostBytesOfAll }: ScheduleLimits,
+  schedule: NewSchedule,
+  limits: ScheduleLimits,
 ): Promise<(typeof said)[number]> {
-  const args = [name.tenant, name.id, facts, job, asked, madeAt, dueAt, most, mostBytes, mostBytesOfAll];
-  return script(redis, keysOf(name), args);
+  return script(redis, keysOf(schedule), { ...schedule, ...limits });
 }

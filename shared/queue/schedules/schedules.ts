@@ -15,9 +15,9 @@ export interface StoredSchedule {
 }
 
 /** The keys of the scripts. */
-export function keysOf({ tenant, id }: ScheduleName): readonly string[] {
+export function keysOf({ tenant, id }: ScheduleName) {
   const { schedule, ids, bytes, due } = scheduleKeys;
-  return [schedule(tenant, id), ids(tenant), bytes, due];
+  return { schedule: schedule(tenant, id), ids: ids(tenant), bytes, due };
 }
 
 export async function readSchedule(

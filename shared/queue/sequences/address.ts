@@ -8,6 +8,6 @@ export interface SequenceAddress extends Pick<RequestAddress, "bucket" | "model"
 }
 
 /** The keys of its model's sequences in its bucket: their facts, and their live set. */
-export function keysOf(sequence: Omit<SequenceAddress, "name">): { readonly seqs: string; readonly live: string } {
-  return { seqs: sequencesKey(sequence), live: `live:${modelTag(sequence)}` };
+export function keysOf(sequence: Omit<SequenceAddress, "name">) {
+  return { sequences: sequencesKey(sequence), live: `live:${modelTag(sequence)}` };
 }

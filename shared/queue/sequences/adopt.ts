@@ -8,6 +8,8 @@ import { keysOf, type SequenceAddress } from "./address.js";
 const answers = ["adopted", "other"] as const;
 
 const script = defineScript(new URL("./adopt.lua", import.meta.url), (reply) => word(reply, answers), {
+  keys: ["sequences"],
+  args: ["base", "sequence", "from", "to"],
   durable: true,
 });
 
@@ -17,5 +19,10 @@ const script = defineScript(new URL("./adopt.lua", import.meta.url), (reply) => 
  * @returns `other` if the sequence has neither pin. Safe to repeat.
  */
 export function adopt(redis: RedisClient, sequence: SequenceAddress, from: Pin, to: Pin) {
-  return script(redis, [keysOf(sequence).seqs], [modelTag(sequence), sequence.name, pinText(from), pinText(to)]);
+  return script(redis, keysOf(sequence), {
+    base: modelTag(sequence),
+    sequence: sequence.name,
+    from: pinText(from),
+    to: pinText(to),
+  });
 }

@@ -27,10 +27,14 @@ const script = defineScript(
     if (said !== "kept") return { said, view: viewOf(view) };
     return { said, view: viewOf(view), step: integer(step), version: text(version) };
   },
-  { durable: true },
+  {
+    keys: ["sequences"],
+    args: ["base", "sequence", "step"],
+    durable: true,
+  },
 );
 
 /** @param step counted from the START; undefined for the last step */
 export function describeSequence(redis: RedisClient, sequence: SequenceAddress, step?: number): Promise<Describing> {
-  return script(redis, [keysOf(sequence).seqs], [modelTag(sequence), sequence.name, step ?? ""]);
+  return script(redis, keysOf(sequence), { base: modelTag(sequence), sequence: sequence.name, step: step ?? "" });
 }

@@ -16,11 +16,18 @@ const script = defineScript(
     const said = word(first, ["ended", "unknown", "mismatch"]);
     return said === "ended" ? { said, view: viewOf(view) } : { said };
   },
-  { durable: true },
+  {
+    keys: ["sequences", "live"],
+    args: ["base", "sequence", "record", "digest", "ttl"],
+    durable: true,
+  },
 );
 
 /** Steps that were admitted before run to their end. */
 export function endSequence(redis: RedisClient, sequence: SequenceAddress, once?: Once): Promise<Ending> {
-  const { seqs, live } = keysOf(sequence);
-  return script(redis, [seqs, live], [modelTag(sequence), sequence.name, ...onceArgs(sequence, once)]);
+  return script(redis, keysOf(sequence), {
+    base: modelTag(sequence),
+    sequence: sequence.name,
+    ...onceArgs(sequence, once),
+  });
 }

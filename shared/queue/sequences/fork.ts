@@ -26,7 +26,11 @@ const script = defineScript(
     if (view !== undefined) return { said: word(first, ["forked", "busy", "future", "gone"]), view: viewOf(view) };
     return { said: word(first, ["unknown", "exists", "too-many-sequences", "mismatch"]) };
   },
-  { durable: true },
+  {
+    keys: ["sequences", "live", { others: [] }],
+    args: ["base", "sequence", "fork", "idle", "most", "step", "record", "digest", "ttl"],
+    durable: true,
+  },
 );
 
 /**
@@ -43,7 +47,13 @@ export function fork(
   step?: number,
   once?: Once,
 ): Promise<Forking> {
-  const names = [modelTag(sequence), sequence.name, name];
-  const args = [...names, terms.maxIdleMs, terms.liveSequences, step ?? "", ...onceArgs(sequence, once)];
-  return script(redis, makingKeys(redis, sequence, terms), args);
+  return script(redis, makingKeys(redis, sequence, terms), {
+    base: modelTag(sequence),
+    sequence: sequence.name,
+    fork: name,
+    idle: terms.maxIdleMs,
+    most: terms.liveSequences,
+    step: step ?? "",
+    ...onceArgs(sequence, once),
+  });
 }

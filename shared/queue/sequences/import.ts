@@ -22,7 +22,11 @@ const script = defineScript(
     if (view !== undefined) return { said: word(first, ["imported"]), view: viewOf(view) };
     return { said: word(first, ["exists", "too-many-sequences", "mismatch"]) };
   },
-  { durable: true },
+  {
+    keys: ["sequences", "live", { others: [] }],
+    args: ["base", "sequence", "pin", "step", "version", "idle", "kept", "most", "record", "digest", "ttl"],
+    durable: true,
+  },
 );
 
 /**
@@ -55,7 +59,16 @@ export function importSequence(
     checkpoint === undefined
       ? []
       : [settingVersion({ key: versionKey(sequence, sequence.name, version), checkpoint: checkpoint.frame, ttlMs })];
-  const facts = [modelTag(sequence), sequence.name, pinText(pin), step, version];
-  const args = [...facts, terms.maxIdleMs, ttlMs, terms.liveSequences, ...onceArgs(sequence, once)];
+  const args = {
+    base: modelTag(sequence),
+    sequence: sequence.name,
+    pin: pinText(pin),
+    step,
+    version,
+    idle: terms.maxIdleMs,
+    kept: ttlMs,
+    most: terms.liveSequences,
+    ...onceArgs(sequence, once),
+  };
   return script(redis, makingKeys(redis, sequence, terms), args, ahead);
 }

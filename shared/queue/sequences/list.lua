@@ -2,20 +2,22 @@
 -- list.lua: describe some of a tenant's sequences of a model in a bucket, in no order. The cost of
 -- a call depends on how many sequences it looks at, which is bounded, and not on how many live. A
 -- sequence that exists from the first call of a listing to the last appears at least once.
---   KEYS[1] sequences of the model and bucket (sequence.lua)
---   ARGV[1] tag of the bucket and model, `{tag}:model`   ARGV[2] tenant
---   ARGV[3] cursor; '0' to begin
---   ARGV[4] last name of the answers so far at this cursor; '' for none
---   ARGV[5] most sequences to describe   ARGV[6] version of the model; '' for any
---   Returns {views, cursor, name}  views (view.lua); then ARGV[3] and ARGV[4] of the next call, or
+--   KEYS.sequences  of the model and bucket (sequence.lua)
+--   ARGV.base       tag of the bucket and model, `{tag}:model`
+--   ARGV.tenant
+--   ARGV.cursor     '0' to begin
+--   ARGV.after      last name of the answers so far at this cursor; '' for none
+--   ARGV.most       most sequences to describe
+--   ARGV.version    of the model; '' for any
+--   Returns {views, cursor, name}  views (view.lua); then `cursor` and `after` of the next call, or
 --                                  cursor '0' without a name if no more are left
 -- include view.lua
 local AT_ONCE, MOST_LOOKED = 100, 2000
-local base, cursor, after, most, version = ARGV[1], ARGV[3], ARGV[4], tonumber(ARGV[5]), ARGV[6]
+local cursor, after, most = ARGV.cursor, ARGV.after, tonumber(ARGV.most)
 -- include ../pieces/time.lua
 local views, looked = {}, 0
 repeat
-  local reply = redis.call('HSCAN', KEYS[1], cursor, 'MATCH', ARGV[2] .. ':*', 'COUNT', AT_ONCE)
+  local reply = redis.call('HSCAN', KEYS.sequences, cursor, 'MATCH', ARGV.tenant .. ':*', 'COUNT', AT_ONCE)
   local names, facts = {}, {}
   for i = 1, #reply[2], 2 do
     local name = reply[2][i]
@@ -27,9 +29,9 @@ repeat
   table.sort(names)
   for i = 1, #names do
     local seq = unpackFacts(facts[names[i]])
-    if isThere(seq, now) and (version == '' or seq.pin:match('^[^:]*') == version) then
+    if isThere(seq, now) and (ARGV.version == '' or seq.pin:match('^[^:]*') == ARGV.version) then
       if #views == most then return {views, cursor, names[i - 1] or after} end
-      views[#views + 1] = viewOf(base, names[i], seq)
+      views[#views + 1] = viewOf(ARGV.base, names[i], seq)
     end
   end
   cursor, after, looked = reply[1], '', looked + AT_ONCE

@@ -24,11 +24,15 @@ export interface Page {
 const script = defineScript(
   new URL("./list.lua", import.meta.url),
   (reply): Page => {
-    const [views, first, second] = list(reply);
-    const next = { cursor: text(first), after: text(second) };
+    const [views, cursor, after] = list(reply);
+    const next = { cursor: text(cursor), after: text(after) };
     return { views: list(views).map(viewOf), next: next.cursor === "0" && next.after === "" ? undefined : next };
   },
-  { durable: true },
+  {
+    keys: ["sequences"],
+    args: ["base", "tenant", "cursor", "after", "most", "version"],
+    durable: true,
+  },
 );
 
 /**
@@ -43,5 +47,5 @@ export function listSequences(
   most: number,
   version?: string,
 ): Promise<Page> {
-  return script(redis, [keysOf(where).seqs], [modelTag(where), tenant, cursor, after, most, version ?? ""]);
+  return script(redis, keysOf(where), { base: modelTag(where), tenant, cursor, after, most, version: version ?? "" });
 }

@@ -1,12 +1,12 @@
--- making.lua: how scripts make a sequence that continues from a checkpoint. KEYS[2] of such a
--- script is the live zset of the sequence's bucket. The next keys are the live zsets of the buckets
+-- making.lua: how scripts make a sequence that continues from a checkpoint. `KEYS.live` of such a
+-- script is the live zset of the sequence's bucket. `KEYS.others` are the live zsets of the buckets
 -- that count together with this bucket.
 -- include ../pieces/events.lua
 
 -- How many sequences of the model live in these buckets.
 local function liveTogether()
-  local count = 0
-  for i = 2, #KEYS do count = count + redis.call('ZCARD', KEYS[i]) end
+  local count = redis.call('ZCARD', KEYS.live)
+  for i = 1, #KEYS.others do count = count + redis.call('ZCARD', KEYS.others[i]) end
   return count
 end
 
@@ -22,5 +22,5 @@ end
 local function begin(base, name, seq)
   noteSequence(base, name, seq)
   writeSequences()
-  redis.call('ZADD', KEYS[2], string.format('%.0f', seq.lapses), name)
+  redis.call('ZADD', KEYS.live, string.format('%.0f', seq.lapses), name)
 end

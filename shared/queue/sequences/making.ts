@@ -15,8 +15,8 @@ export interface SequenceTerms {
 }
 
 /** The keys of a script that makes a sequence. */
-export function makingKeys(redis: RedisClient, sequence: SequenceAddress, { buckets }: SequenceTerms): string[] {
-  const { seqs, live } = keysOf(sequence);
-  const others = Array.from({ length: redis.isCluster ? 0 : buckets }, (_, bucket) => ({ ...sequence, bucket }));
-  return [seqs, live, ...others.filter(({ bucket }) => bucket !== sequence.bucket).map((other) => keysOf(other).live)];
+export function makingKeys(redis: RedisClient, sequence: SequenceAddress, { buckets }: SequenceTerms) {
+  const together = Array.from({ length: redis.isCluster ? 0 : buckets }, (_, bucket) => ({ ...sequence, bucket }));
+  const others = together.filter(({ bucket }) => bucket !== sequence.bucket).map((other) => keysOf(other).live);
+  return { ...keysOf(sequence), others };
 }

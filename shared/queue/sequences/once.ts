@@ -1,6 +1,5 @@
 /** The Idempotency-Key of a change to a sequence as a whole; see once.lua. */
 import { createHash } from "node:crypto";
-import type { Arg } from "../../redis/script.js";
 import { changeKey } from "../keys.js";
 import type { SequenceAddress } from "./address.js";
 
@@ -27,7 +26,8 @@ export function recordKey(at: SequenceAddress, { of, key }: Once): string {
   return changeKey(at, named);
 }
 
-/** The three arguments of the script that makes the change. */
-export function onceArgs(at: SequenceAddress, once: Once | undefined): Arg[] {
-  return once === undefined ? ["", "", 0] : [recordKey(at, once), once.digest, once.ttlMs];
+/** The arguments by which the script makes the change once. */
+export function onceArgs(at: SequenceAddress, once: Once | undefined) {
+  if (once === undefined) return { record: "", digest: "", ttl: 0 };
+  return { record: recordKey(at, once), digest: once.digest, ttl: once.ttlMs };
 }

@@ -14,10 +14,10 @@ const script = defineScript(
     if (first === undefined) return { said: "new" };
     return view === undefined ? { said: "mismatch" } : { said: "made", view: viewOf(view) };
   },
-  { durable: true },
+  { keys: ["record"], args: ["digest"], durable: true },
 );
 
 /** @param at the sequence at which the record lies */
 export function recall(redis: RedisClient, at: SequenceAddress, once: Once): Promise<Recalled> {
-  return script(redis, [recordKey(at, once)], [once.digest]);
+  return script(redis, { record: recordKey(at, once) }, { digest: once.digest });
 }

@@ -20,7 +20,11 @@ const script = defineScript(
     if (view !== undefined) return { said: word(first, ["rewound", "busy", "future", "gone"]), view: viewOf(view) };
     return { said: word(first, ["unknown", "mismatch"]) };
   },
-  { durable: true },
+  {
+    keys: ["sequences", "live"],
+    args: ["base", "sequence", "step", "idle", "record", "digest", "ttl"],
+    durable: true,
+  },
 );
 
 /**
@@ -35,7 +39,11 @@ export function rewind(
   maxIdleMs: number,
   once?: Once,
 ): Promise<Rewinding> {
-  const { seqs, live } = keysOf(sequence);
-  const args = [modelTag(sequence), sequence.name, step, maxIdleMs, ...onceArgs(sequence, once)];
-  return script(redis, [seqs, live], args);
+  return script(redis, keysOf(sequence), {
+    base: modelTag(sequence),
+    sequence: sequence.name,
+    step,
+    idle: maxIdleMs,
+    ...onceArgs(sequence, once),
+  });
 }

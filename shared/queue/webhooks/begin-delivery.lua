@@ -2,28 +2,40 @@
 -- begin-delivery.lua: note that a jobs process has to deliver a message to a webhook, or to replay
 -- a delivery. A delivery runs once for its event and once for each replay. The outbox entry that
 -- asks for a run gives the run its name.
---   KEYS[1] deliveries of the tenant   KEYS[3] the ended deliveries, by the time of the end
---   KEYS[4] pending deliveries of all tenants   KEYS[5] messages about the job; only if the event
---   is about a job
---   KEYS[2] the delivery, a hash:
---     event, job, webhook, target, body   the message and its receiver; never changed. `target` is
---                                         for a job's own webhook, and `webhook` is '' then
---     created   Redis ms           state  pending, delivered or failed
---     run       the newest run     tries  how many attempts it has had
---     attempts  each as JSON, a line each; the newest   next  Redis ms of the next, or ''
---     and the fields of note-replay.lua
---   ARGV[1] message   ARGV[2] run   ARGV[3] TTL ms   ARGV[4] most deliveries, pending or not
---   ARGV[5] tenant
---   ARGV[6] event   ARGV[7] job   ARGV[8] webhook   ARGV[9] target   ARGV[10] body; a replay has
---   none of the five
+--   KEYS.deliveries  of the tenant
+--   KEYS.delivery    a hash:
+--                      event, job, webhook, target, body
+--                                the message and its receiver; never changed. `target` is for a
+--                                job's own webhook, and `webhook` is '' then
+--                      created   Redis ms
+--                      state     pending, delivered or failed
+--                      run       the newest run
+--                      tries     how many attempts the newest run has had
+--                      attempts  each as JSON, a line each; the newest
+--                      next      Redis ms of the next attempt, or ''
+--                      and the fields of note-replay.lua
+--   KEYS.ended       the tenant's ended deliveries, by the time of the end
+--   KEYS.pending     pending deliveries of all tenants
+--   KEYS.ofJob[]     messages about the job; only if the event is about a job
+--   ARGV.message
+--   ARGV.run
+--   ARGV.ttl         ms for which Redis keeps the delivery
+--   ARGV.most        most deliveries, pending or not
+--   ARGV.tenant
+--   ARGV.content[]   of the message; a replay has none:
+--     .event
+--     .job
+--     .webhook
+--     .target
+--     .body
 --   Returns {'begun', message, run, message, run, …}   a process has to make the run, which this
 --                                                      call or an earlier one has begun. Then the
 --                                                      pending runs that this call has ended:
 --                                                      replaced runs, and the oldest of too many
 --           {'ended'}   the run has ended
 --           {'unknown'}  there is no such delivery to replay
-local log, key, ended, pending = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local message, run, ttl, tenant = ARGV[1], ARGV[2], ARGV[3], ARGV[5]
+local log, key, ended, pending = KEYS.deliveries, KEYS.delivery, KEYS.ended, KEYS.pending
+local message, run, ttl, tenant = ARGV.message, ARGV.run, ARGV.ttl, ARGV.tenant
 -- include ../pieces/time.lua
 local now = string.format('%.0f', now)
 local known = redis.call('HMGET', key, 'run', 'state')
@@ -55,7 +67,7 @@ end
 
 if known[1] then
   if known[1] == run then return {known[2] == 'pending' and 'begun' or 'ended'} end
-  if #ARGV > 5 then return {'ended'} end
+  if #ARGV.content > 0 then return {'ended'} end
   noteEnded(message, known[1], known[2])
   redis.call('HSET', key, 'run', run, 'state', 'pending', 'tries', '0', 'next', now)
   redis.call('ZREM', ended, message)
@@ -63,14 +75,15 @@ if known[1] then
   keepKnown()
   return reply
 end
-if #ARGV == 5 then return {'unknown'} end
+if #ARGV.content == 0 then return {'unknown'} end
 redis.call('HSET', key, 'run', run, 'state', 'pending', 'tries', '0', 'next', now, 'created', now, 'attempts', '',
-  'event', ARGV[6], 'job', ARGV[7], 'webhook', ARGV[8], 'target', ARGV[9], 'body', ARGV[10])
+  'event', ARGV.content[1].event, 'job', ARGV.content[1].job, 'webhook', ARGV.content[1].webhook,
+  'target', ARGV.content[1].target, 'body', ARGV.content[1].body)
 redis.call('ZADD', log, now, message)
 redis.call('ZADD', pending, now, tenant .. ':' .. message)
-if KEYS[5] then
-  redis.call('ZADD', KEYS[5], now, message)
-  redis.call('PEXPIRE', KEYS[5], ttl)
+if KEYS.ofJob[1] then
+  redis.call('ZADD', KEYS.ofJob[1], now, message)
+  redis.call('PEXPIRE', KEYS.ofJob[1], ttl)
 end
 keepKnown()
 -- Forget the oldest: deliveries whose time has passed, and the deliveries beyond the limit.
@@ -79,5 +92,5 @@ for i = 1, #oldest do
   if redis.call('EXISTS', keyOf(oldest[i])) == 0 then passed[#passed + 1] = oldest[i] end
 end
 forget(passed)
-forget(redis.call('ZRANGE', log, 0, -1 - ARGV[4]))
+forget(redis.call('ZRANGE', log, 0, -1 - ARGV.most))
 return reply

@@ -58,7 +58,11 @@ const script = defineScript(
     const [said, ...names] = list(reply).map(text);
     return { said: word(said, ["begun", "ended", "unknown"]), names };
   },
-  { durable: true },
+  {
+    keys: ["deliveries", "delivery", "ended", "pending", { ofJob: [] }],
+    args: ["message", "run", "ttl", "most", "tenant", { content: ["event", "job", "webhook", "target", "body"] }],
+    durable: true,
+  },
 );
 
 /** @param content undefined for a replay */
@@ -68,13 +72,22 @@ export async function beginDelivery(
   kept: Kept,
   content: DeliveryContent | undefined,
 ): Promise<Begun> {
-  const { deliveries, delivery, ended, pending, ofJob } = webhookKeys;
-  const keys = [deliveries(tenant), delivery(tenant, message), ended(tenant), pending];
-  const { event, job = "", webhook, target, body } = content ?? {};
-  if (job !== "") keys.push(ofJob(tenant, job));
-  const what = content === undefined ? [] : [event, job, webhook, target, body].map((one) => one ?? "");
-  const args = [message, run, pendingTtlMs(kept), kept.most * MOST_FACTOR, tenant, ...what];
-  const { said, names } = await script(redis, keys, args);
+  const job = content?.job ?? "";
+  const keys = {
+    deliveries: webhookKeys.deliveries(tenant),
+    delivery: webhookKeys.delivery(tenant, message),
+    ended: webhookKeys.ended(tenant),
+    pending: webhookKeys.pending,
+    ofJob: job === "" ? [] : [webhookKeys.ofJob(tenant, job)],
+  };
+  const { said, names } = await script(redis, keys, {
+    message,
+    run,
+    ttl: pendingTtlMs(kept),
+    most: kept.most * MOST_FACTOR,
+    tenant,
+    content: content === undefined ? [] : [content],
+  });
   const replaced: DeliveryRun[] = [];
   for (let i = 0; i + 1 < names.length; i += 2) {
     replaced.push({ tenant, message: names[i] ?? "", run: names[i + 1] ?? "" });

@@ -16,7 +16,10 @@ export interface Noted {
 /** Most attempts that a delivery keeps: the newest. */
 const MOST_ATTEMPTS = 50;
 
-const script = defineScript(new URL("./note-attempt.lua", import.meta.url), (reply) => word(reply, ["noted", "gone"]));
+const script = defineScript(new URL("./note-attempt.lua", import.meta.url), (reply) => word(reply, ["noted", "gone"]), {
+  keys: ["delivery", "deliveries", "ended", "pending"],
+  args: ["run", "state", "attempt", "nextIn", "ttl", "mostAttempts", "message", "mostEnded", "tenant"],
+});
 
 export function noteAttempt(
   redis: RedisClient,
@@ -24,9 +27,21 @@ export function noteAttempt(
   { state, attempt, nextInMs }: Noted,
   kept: Kept,
 ): Promise<"noted" | "gone"> {
-  const { delivery, deliveries, ended, pending } = webhookKeys;
-  const keys = [delivery(tenant, message), deliveries(tenant), ended(tenant), pending];
-  const line = attempt === undefined ? "" : JSON.stringify(attempt);
-  const ttlMs = state === "pending" ? pendingTtlMs(kept) : kept.ttlMs;
-  return script(redis, keys, [run, state, line, nextInMs ?? "", ttlMs, MOST_ATTEMPTS, message, kept.most, tenant]);
+  const keys = {
+    delivery: webhookKeys.delivery(tenant, message),
+    deliveries: webhookKeys.deliveries(tenant),
+    ended: webhookKeys.ended(tenant),
+    pending: webhookKeys.pending,
+  };
+  return script(redis, keys, {
+    run,
+    state,
+    attempt: attempt === undefined ? "" : JSON.stringify(attempt),
+    nextIn: nextInMs ?? "",
+    ttl: state === "pending" ? pendingTtlMs(kept) : kept.ttlMs,
+    mostAttempts: MOST_ATTEMPTS,
+    message,
+    mostEnded: kept.most,
+    tenant,
+  });
 }

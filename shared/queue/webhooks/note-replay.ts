@@ -8,7 +8,10 @@ export const replayLimits = { delivery: 100, lately: 10, tenant: 1_000 };
 
 const answers = ["granted", "unknown", "spent", "often", "tenant"] as const;
 
-const script = defineScript(new URL("./note-replay.lua", import.meta.url), (reply) => word(reply, answers));
+const script = defineScript(new URL("./note-replay.lua", import.meta.url), (reply) => word(reply, answers), {
+  keys: ["delivery", "replays"],
+  args: ["name", "most", "mostLately", "mostOfTenant"],
+});
 
 /** @param name of the request that asks: the call is safe to repeat under the same name */
 export function noteReplay(
@@ -17,7 +20,11 @@ export function noteReplay(
   message: string,
   name: string,
 ): Promise<(typeof answers)[number]> {
-  const { delivery, lately, tenant: most } = replayLimits;
-  const keys = [webhookKeys.delivery(tenant, message), webhookKeys.replays(tenant)];
-  return script(redis, keys, [name, delivery, lately, most]);
+  const keys = { delivery: webhookKeys.delivery(tenant, message), replays: webhookKeys.replays(tenant) };
+  return script(redis, keys, {
+    name,
+    most: replayLimits.delivery,
+    mostLately: replayLimits.lately,
+    mostOfTenant: replayLimits.tenant,
+  });
 }

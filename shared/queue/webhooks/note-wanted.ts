@@ -13,12 +13,15 @@ export interface Wanted {
   readonly events: readonly EventType[];
 }
 
-const script = defineScript(new URL("./note-wanted.lua", import.meta.url), () => undefined);
+const script = defineScript(new URL("./note-wanted.lua", import.meta.url), () => undefined, {
+  keys: ["wanted"],
+  args: ["tenant", "revision", "events"],
+});
 
 /** @param buckets the buckets to update */
 export async function noteWanted(redis: RedisClient, buckets: readonly number[], wanted: Wanted): Promise<void> {
-  const args = [wanted.tenant, wanted.revision, wanted.events.join(" ")];
-  await Promise.all(buckets.map((bucket) => script(redis, [wantedKey(bucket)], args)));
+  const args = { ...wanted, events: wanted.events.join(" ") };
+  await Promise.all(buckets.map((bucket) => script(redis, { wanted: wantedKey(bucket) }, args)));
 }
 
 /** The revision that a bucket has of each tenant's webhooks. */

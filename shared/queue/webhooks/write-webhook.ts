@@ -14,7 +14,11 @@ const script = defineScript(
     const said = word(first, ["written", "conflict", "full"]);
     return said === "written" ? { said, revision: integer(revision), webhooks: list(webhooks).map(text) } : { said };
   },
-  { durable: true },
+  {
+    keys: ["webhooks", "revisions"],
+    args: ["tenant", "id", "from", "to", "most"],
+    durable: true,
+  },
 );
 
 /**
@@ -29,6 +33,6 @@ export function writeWebhook(
   to: string | undefined,
   most: number,
 ): Promise<Written> {
-  const keys = [webhookKeys.webhooks(tenant), webhookKeys.revisions];
-  return script(redis, keys, [tenant, id, from ?? "", to ?? "", most]);
+  const keys = { webhooks: webhookKeys.webhooks(tenant), revisions: webhookKeys.revisions };
+  return script(redis, keys, { tenant, id, from: from ?? "", to: to ?? "", most });
 }

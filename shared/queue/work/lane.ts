@@ -49,9 +49,12 @@ export function inLane({ redis, consumer, streams = false }: WorkerQueue, lane: 
 
 /** The lanes of some entries, in the form that scripts take. */
 export interface LaneTable {
-  readonly lanes: readonly { readonly lane: Lane; readonly oldest: string; readonly newest: string }[];
+  /** What builds a lane's keys, and the oldest and the newest of its entries. */
+  readonly lanes: readonly (LaneArgs & { readonly oldest: string; readonly newest: string })[];
   /** The ready stream of each lane. */
-  readonly keys: string[];
+  readonly ready: readonly string[];
+  /** The key that counts the requests. In a Redis Cluster all lanes are of the same bucket. */
+  readonly load: string;
   /** The number of an entry's lane, from 1. */
   readonly numberOf: (lane: Lane) => number;
 }
@@ -59,7 +62,7 @@ export interface LaneTable {
 /** The place of an entry. */
 export type Located = Pick<Delivery, "lane" | "entry">;
 
-export function laneTable(located: readonly Located[]): LaneTable {
+export function laneTable(redis: RedisClient, located: readonly Located[]): LaneTable {
   const numbers = new Map<string, number>();
   const entries: { lane: Lane; entries: string[] }[] = [];
   for (const { lane, entry } of located) {
@@ -69,29 +72,25 @@ export function laneTable(located: readonly Located[]): LaneTable {
   }
   const lanes = entries.map((one) => {
     const [oldest, newest] = span(one.entries);
-    return { lane: one.lane, oldest, newest };
+    return { ...laneArgs(one.lane), oldest, newest };
   });
   return {
     lanes,
-    keys: lanes.map(({ lane }) => laneKeys(lane).ready),
+    ready: entries.map(({ lane }) => laneKeys(lane).ready),
+    load: loadKeyOf(redis, entries[0]?.lane.bucket ?? 0),
     numberOf: (lane) => numbers.get(laneText(lane)) ?? 0,
   };
 }
 
-/**
- * The key that counts the requests of some lanes. In a Redis Cluster all lanes are of the same
- * bucket.
- */
-export function loadKeyOfLanes(redis: RedisClient, lanes: LaneTable["lanes"]): string {
-  return loadKeyOf(redis, lanes[0]?.lane.bucket ?? 0);
+/** The arguments from which scripts build a lane's keys. */
+export interface LaneArgs {
+  /** The tag of the lane's bucket, with the model. */
+  readonly base: string;
+  readonly pin: string;
 }
 
-/**
- * The arguments from which scripts build a lane's keys: the tag of its bucket with the model, and
- * its pin.
- */
-export function laneArgs(lane: Lane): [base: string, pin: string] {
-  return [modelTag(lane), pinText(lane)];
+export function laneArgs(lane: Lane): LaneArgs {
+  return { base: modelTag(lane), pin: pinText(lane) };
 }
 
 /** Groups items by lane; the groups keep the order. */

@@ -1,7 +1,7 @@
 /** The rows that need Redis alone: a simulated fleet's liveness, and a worker of many models. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { startRedis, type RedisServer } from "../../support/fleet/redis.js";
+import { startRedis, type RedisServer } from "../../support/brokers/redis.js";
 import type { Timing } from "../steps/scenarios.js";
 import { allCalls, cpuPercent, describeCalls, readCounters, spentBetween } from "./counters.js";
 import { openReads, simulated, workersInTime } from "./edition.js";

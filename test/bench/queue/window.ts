@@ -1,6 +1,6 @@
 /** The cost for Redis within a window of time: under load, or idle. */
 import type { Redis } from "ioredis";
-import type { RedisServer } from "../../support/fleet/redis.js";
+import type { RedisServer } from "../../support/brokers/redis.js";
 import { runChild } from "../support/child.js";
 import { keepAppending, readCounters, spentBetween, type Counters, type Spent } from "./counters.js";
 

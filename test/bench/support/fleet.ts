@@ -4,7 +4,7 @@
  */
 import type { Member } from "../../support/fleet/member.js";
 import { startFleet } from "../../support/fleet/fleet.js";
-import type { RedisServer } from "../../support/fleet/redis.js";
+import type { RedisServer } from "../../support/brokers/redis.js";
 import { cpuOf, type Cpu } from "./cpu.js";
 
 export const parts = ["gateway", "worker I/O", "worker model", "redis", "nats"] as const;

@@ -2,7 +2,7 @@
  * Requests that come while the only worker is frozen. The answers come after the thaw, in the order
  * in which the requests ran, except within one batch.
  */
-import { infoOf } from "../../support/fleet/redis-node.js";
+import { infoOf } from "../../support/brokers/redis-node.js";
 import { queued } from "../../support/queued.js";
 import { until } from "../../support/until.js";
 import type { RunningFleet } from "../../support/fleet/use-fleet.js";

@@ -5,7 +5,7 @@
 import { get } from "node:http";
 import { describe, expect, it } from "vitest";
 import { within } from "#shared/retry.js";
-import { resourcesOf } from "../../support/fleet/resources.js";
+import { resourcesOf } from "../../support/brokers/resources.js";
 import { useFleet } from "../../support/fleet/use-fleet.js";
 import { readUntil, until } from "../../support/until.js";
 import { messagesIn, objectsIn } from "../../files/objects.js";

@@ -7,8 +7,8 @@ import type { ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
 import { Readable } from "node:stream";
 import { describe, expect, it, vi } from "vitest";
-import { WebSocketEndpoint } from "../../../gateway/requests/websocket.js";
-import { Requests } from "../../../gateway/requests/requests.js";
+import { WebSocketEndpoint } from "../../../gateway/api/streams/websocket.js";
+import { RequestService } from "../../../gateway/service/requests.js";
 import { TestGateway, useGateway } from "../../support/gateway/test-gateway.js";
 import { rawExchange } from "../../support/gateway/http.js";
 import { until } from "../../support/until.js";
@@ -24,7 +24,7 @@ const gateway = useGateway({ server: { accepting: 3, webSockets: idleDoor() } })
 
 /** Makes the server listen for upgrades; the tests here open no WebSocket. */
 function idleDoor(): WebSocketEndpoint {
-  const requests = Object.create(Requests.prototype) as Requests;
+  const requests = Object.create(RequestService.prototype) as RequestService;
   return new WebSocketEndpoint({ requests, log: () => undefined });
 }
 

@@ -3,7 +3,7 @@
  * cancellations stay quick, and the jobs process stays small and idle. A jobs process that starts
  * among these jobs is ready at once. Only with BATON_FULL=1; the test prints its figures.
  */
-import { resourcesOf } from "../../support/fleet/resources.js";
+import { resourcesOf } from "../../support/brokers/resources.js";
 import { useFleet } from "../../support/fleet/use-fleet.js";
 import { readUntil, until } from "../../support/until.js";
 import { describe, expect, it } from "vitest";

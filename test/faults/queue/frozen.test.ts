@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { GROUP, laneKeys, registryKeys } from "#shared/queue/keys.js";
 import { createGroup } from "#shared/queue/work/read/create-group.js";
 import { delay } from "#shared/retry.js";
-import { startRedis, type RedisServer } from "../../support/fleet/redis.js";
+import { startRedis, type RedisServer } from "../../support/brokers/redis.js";
 import { admit, applicant, LIMITS } from "../../support/queue/lab.js";
 import { LabMember } from "../../support/queue/member.js";
 

@@ -8,7 +8,7 @@ import { OwnConnection } from "#shared/redis/own-connection.js";
 import { delay } from "#shared/retry.js";
 import { Proxy } from "../../support/fleet/proxy.js";
 import { oneLane, result, take, useLab } from "../../support/queue/lab.js";
-import { startNats } from "../../support/fleet/nats.js";
+import { startNats } from "../../support/brokers/nats.js";
 import { LabMember, type MemberPlan } from "../../support/queue/member.js";
 import { silentLog } from "../../support/silent.js";
 

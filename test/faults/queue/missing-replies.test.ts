@@ -3,7 +3,7 @@ import { connectBus } from "#shared/nats/connect.js";
 import { decodeMark, encodeMessage, replyKey } from "#shared/contract/reply.js";
 import { replySubject } from "#shared/queue/keys.js";
 import { delay } from "#shared/retry.js";
-import { startNats, type NatsServer } from "../../support/fleet/nats.js";
+import { startNats, type NatsServer } from "../../support/brokers/nats.js";
 import { Proxy } from "../../support/fleet/proxy.js";
 import { useLab } from "../../support/queue/lab.js";
 import { answersTo, AnsweringWorker, GATEWAY, outcomesOf, WaitingGateway } from "../../support/queue/replies.js";

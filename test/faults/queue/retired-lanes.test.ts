@@ -38,7 +38,7 @@ import {
   applicant,
 } from "../../support/queue/lab.js";
 import { silentBus, silentLog } from "../../support/silent.js";
-import { startNats } from "../../support/fleet/nats.js";
+import { startNats } from "../../support/brokers/nats.js";
 import { until } from "../../support/until.js";
 
 const never = new AbortController().signal;

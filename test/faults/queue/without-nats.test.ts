@@ -2,7 +2,7 @@ import { Redis } from "ioredis";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { outcomeKey } from "#shared/queue/keys.js";
 import { delay } from "#shared/retry.js";
-import { startNats, type NatsServer } from "../../support/fleet/nats.js";
+import { startNats, type NatsServer } from "../../support/brokers/nats.js";
 import { admit, applicant, useLab, LIMITS } from "../../support/queue/lab.js";
 import { answersTo, AnsweringWorker, GATEWAY, outcomesOf, WaitingGateway } from "../../support/queue/replies.js";
 

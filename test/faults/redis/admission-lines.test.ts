@@ -7,7 +7,7 @@ import type { Lane } from "#shared/queue/address.js";
 import { callsKey, laneKeys } from "#shared/queue/keys.js";
 import { connectRedis, whenReady, type RedisClient } from "#shared/redis/connect.js";
 import { AdmissionBatcher } from "../../../gateway/admission/batcher.js";
-import { startRedisCluster, type RedisCluster } from "../../support/fleet/redis-cluster.js";
+import { startRedisCluster, type RedisCluster } from "../../support/brokers/redis-cluster.js";
 import { applicant, LIMITS } from "../../support/queue/lab.js";
 import { silentLog } from "../../support/silent.js";
 

@@ -5,10 +5,10 @@
  */
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { startFleet, type Fleet } from "../../support/fleet/fleet.js";
-import { freePort } from "../../support/fleet/port.js";
-import type { RunningProcess } from "../../support/fleet/process.js";
-import { infoOf, settled, type RedisNode } from "../../support/fleet/redis-node.js";
-import { replaceables, startReplaceable, type Replaceable } from "../../support/fleet/redis-replaceable.js";
+import { freePort } from "../../support/brokers/port.js";
+import type { RunningProcess } from "../../support/brokers/process.js";
+import { infoOf, settled, type RedisNode } from "../../support/brokers/redis-node.js";
+import { replaceables, startReplaceable, type Replaceable } from "../../support/brokers/redis-replaceable.js";
 import { until } from "../../support/until.js";
 import { NumberedClients, type Seen } from "./numbered-load.js";
 

@@ -9,10 +9,10 @@ import { bucketOf } from "#shared/queue/address.js";
 import { bucketTag } from "#shared/queue/bucket-tag.js";
 import { registryKeys } from "#shared/queue/keys.js";
 import { startFleet, type Fleet } from "../../support/fleet/fleet.js";
-import { freePort } from "../../support/fleet/port.js";
-import type { RunningProcess } from "../../support/fleet/process.js";
-import { startRedisCluster, type RedisCluster } from "../../support/fleet/redis-cluster.js";
-import { infoOf, type RedisNode } from "../../support/fleet/redis-node.js";
+import { freePort } from "../../support/brokers/port.js";
+import type { RunningProcess } from "../../support/brokers/process.js";
+import { startRedisCluster, type RedisCluster } from "../../support/brokers/redis-cluster.js";
+import { infoOf, type RedisNode } from "../../support/brokers/redis-node.js";
 import { until } from "../../support/until.js";
 
 const BUCKETS = 16;

@@ -11,7 +11,7 @@ import { connectBlockingReader, connectRedis, whenReady, type RedisClient } from
 import { OwnConnection, serverOf } from "#shared/redis/own-connection.js";
 import { retrying } from "#shared/retry.js";
 import { Reader } from "../../../worker/lane/reader.js";
-import { replaceables, startReplaceable, type Replaceable } from "../../support/fleet/redis-replaceable.js";
+import { replaceables, startReplaceable, type Replaceable } from "../../support/brokers/redis-replaceable.js";
 import { admit, applicant, LIMITS, onlyCall } from "../../support/queue/lab.js";
 import { silentLog } from "../../support/silent.js";
 

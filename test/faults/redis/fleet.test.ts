@@ -1,8 +1,8 @@
 /** Gateways and workers whose Redis has replicas, while its primaries die. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startFleet, type Fleet } from "../../support/fleet/fleet.js";
-import { freePort } from "../../support/fleet/port.js";
-import { replaceables, startReplaceable, type Replaceable } from "../../support/fleet/redis-replaceable.js";
+import { freePort } from "../../support/brokers/port.js";
+import { replaceables, startReplaceable, type Replaceable } from "../../support/brokers/redis-replaceable.js";
 import { until } from "../../support/until.js";
 
 const STEPS = 40;

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { bucketTag } from "#shared/queue/bucket-tag.js";
 import { connectRedis, whenReady, type RedisClient } from "#shared/redis/connect.js";
 import { FleetWatch } from "../../../gateway/fleet/watch.js";
-import { startRedisCluster, type RedisCluster } from "../../support/fleet/redis-cluster.js";
+import { startRedisCluster, type RedisCluster } from "../../support/brokers/redis-cluster.js";
 import { silentLog } from "../../support/silent.js";
 import { until } from "../../support/until.js";
 
@@ -29,7 +29,7 @@ it("is ready until all masters are full, and again when one of them is not", asy
   try {
     const fleet = await FleetWatch.start({ redis, buckets: BUCKETS, log: silentLog }, stop.signal);
     const unserved = async () =>
-      ((await fleet.describe(undefined)) as { unserved?: { buckets: number[] }[] }).unserved?.flatMap(
+      ((await fleet.describe("")) as { unserved?: { buckets: number[] }[] }).unserved?.flatMap(
         ({ buckets }) => buckets,
       ) ?? [];
     const [first, ...others] = await cluster.mastersNow();

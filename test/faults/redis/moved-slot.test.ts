@@ -7,9 +7,9 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { bucketTag } from "#shared/queue/bucket-tag.js";
 import { slotOf } from "#shared/redis/slots.js";
 import { startFleet, type Fleet } from "../../support/fleet/fleet.js";
-import { freePort } from "../../support/fleet/port.js";
-import { startRedisCluster, type RedisCluster } from "../../support/fleet/redis-cluster.js";
-import { settled, type RedisNode } from "../../support/fleet/redis-node.js";
+import { freePort } from "../../support/brokers/port.js";
+import { startRedisCluster, type RedisCluster } from "../../support/brokers/redis-cluster.js";
+import { settled, type RedisNode } from "../../support/brokers/redis-node.js";
 import { until } from "../../support/until.js";
 import { NumberedClients } from "./numbered-load.js";
 

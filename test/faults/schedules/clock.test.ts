@@ -19,7 +19,7 @@ const preload = fileURLToPath(new URL("moved-clock.mjs", import.meta.url));
 /** A bundled program contains its own client of Redis, whose clock the test cannot move. */
 const unjoined: Readonly<Record<string, string>> = {
   gateway: join(root, "dist/gateway/main.js"),
-  jobs: join(root, "dist/gateway/jobs/main.js"),
+  jobs: join(root, "dist/gateway/doors/jobs/main.js"),
 };
 const served = useFleet({
   jobs: 2,

@@ -10,7 +10,7 @@ import { foreignRequest, Writer } from "../../support/streams/writer.js";
 import { asked } from "../../fixtures/generation.js";
 import { lastRecord, recordAt, wholeStream } from "../../fixtures/token-records.js";
 import { delay } from "#shared/retry.js";
-import { heldBytes } from "../../support/fleet/resources.js";
+import { heldBytes } from "../../support/brokers/resources.js";
 import { until } from "../../support/until.js";
 
 let lab: StreamLab;

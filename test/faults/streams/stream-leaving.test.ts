@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { seededRandom } from "../../support/fleet/random.js";
-import { heldTogether } from "../../support/fleet/resources.js";
+import { heldTogether } from "../../support/brokers/resources.js";
 import { allKeys } from "../../support/sequences/floor.js";
 import { askFor } from "../../support/streams/ask.js";
 import { StreamLab } from "../../support/streams/lab.js";

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { bucketTag } from "#shared/queue/bucket-tag.js";
 import { seededRandom } from "../../support/fleet/random.js";
-import { heldTogether } from "../../support/fleet/resources.js";
+import { heldTogether } from "../../support/brokers/resources.js";
 import { askFor } from "../../support/streams/ask.js";
 import { StreamLab } from "../../support/streams/lab.js";
 import { Reader, readSlowly } from "../../support/streams/reader.js";

@@ -8,7 +8,7 @@ import { createEventsGroup } from "#shared/queue/pieces/events.js";
 import { eventsKey, webhookKeys } from "#shared/queue/keys.js";
 import type { DeliveryRun } from "#shared/queue/webhooks/begin-delivery.js";
 import { connectBlockingReader } from "#shared/redis/connect.js";
-import { Outbox } from "../../../gateway/jobs/outbox.js";
+import { Outbox } from "../../../gateway/doors/jobs/outbox.js";
 import { newSecret } from "../../../gateway/webhooks/secrets.js";
 import { Webhooks } from "../../../gateway/webhooks/webhooks.js";
 import { useLab } from "../../support/queue/lab.js";

@@ -7,11 +7,11 @@ import { connect, type AddressInfo } from "node:net";
 import { deflateSync, gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { Bodies } from "../../../gateway/http/bodies.js";
-import { defaultLimits } from "../../../gateway/http/limits.js";
-import { ParseThread } from "../../../gateway/kserve/http/parse-thread.js";
-import { receiveRequest } from "../../../gateway/kserve/http/receive-request.js";
-import { RequestReader } from "../../../gateway/kserve/http/request-reader.js";
-import { readRequest, type Reading } from "../../../gateway/kserve/http/read-request.js";
+import { defaultLimits } from "../../../gateway/formats/limits.js";
+import { ParseThread } from "../../../gateway/formats/kserve/parse-thread.js";
+import { receiveRequest } from "../../../gateway/doors/kserve-http/receive-request.js";
+import { RequestReader } from "../../../gateway/formats/kserve/request-reader.js";
+import { readRequest, type Reading } from "../../../gateway/formats/kserve/read-request.js";
 import { root } from "../../support/fleet/root.js";
 import { useGateway } from "../../support/gateway/test-gateway.js";
 import { exchange, expectRefusal, inferBody } from "../../support/gateway/http.js";
@@ -19,7 +19,7 @@ import { statusesIn } from "../../fixtures/requests.js";
 import { generatorModel, servedModel } from "../../fixtures/served-models.js";
 
 // A thread can only start from a compiled file.
-const built = pathToFileURL(join(root, "dist/gateway/kserve/http/parse-thread.js")).href;
+const built = pathToFileURL(join(root, "dist/gateway/formats/kserve/parse-thread.js")).href;
 const { ParseThread: BuiltThread } = (await import(built)) as { ParseThread: typeof ParseThread };
 
 const KiB = 1024;

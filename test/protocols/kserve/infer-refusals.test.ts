@@ -5,7 +5,7 @@
 import { deflateSync, gzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
 import { errorKinds, InferenceError, type ErrorCode } from "#shared/errors.js";
-import { defaultLimits } from "../../../gateway/http/limits.js";
+import { defaultLimits } from "../../../gateway/formats/limits.js";
 import { useGateway } from "../../support/gateway/test-gateway.js";
 import { type Answer, exchange, expectRefusal, postInfer, type Body } from "../../support/gateway/http.js";
 import { int32Input, withInput } from "../../fixtures/requests.js";

@@ -4,7 +4,7 @@
  */
 import { describe, expect, it } from "vitest";
 import type { ErrorCode } from "#shared/errors.js";
-import { defaultLimits } from "../../../gateway/http/limits.js";
+import { defaultLimits } from "../../../gateway/formats/limits.js";
 import { useGateway } from "../../support/gateway/test-gateway.js";
 import { type Answer, exchange, expectRefusal, postInfer, type Body } from "../../support/gateway/http.js";
 import { int32Input, withInput } from "../../fixtures/requests.js";

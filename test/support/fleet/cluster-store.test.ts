@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { promote, settled } from "./redis-node.js";
+import { promote, settled } from "../brokers/redis-node.js";
 import { clusterStore } from "./cluster-store.js";
 import type { Store } from "./store.js";
 

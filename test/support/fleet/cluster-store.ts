@@ -9,8 +9,8 @@
  */
 import { Cluster } from "ioredis";
 import { Proxy } from "./proxy.js";
-import { startRedisCluster } from "./redis-cluster.js";
-import { serverAt } from "./redis-node.js";
+import { startRedisCluster } from "../brokers/redis-cluster.js";
+import { serverAt } from "../brokers/redis-node.js";
 import type { Store } from "./store.js";
 
 /** Address of the lines. All of 127.0.0.0/8 is this machine, on Linux. */

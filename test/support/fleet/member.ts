@@ -2,7 +2,7 @@
  * A gateway or worker of a fleet. A dead member can start again: each life of a member is a new
  * process.
  */
-import { RunningProcess, type Exit, type Launch } from "./process.js";
+import { RunningProcess, type Exit, type Launch } from "../brokers/process.js";
 
 export class Member {
   readonly name: string;

@@ -4,7 +4,7 @@
  * the fault that makes a retry double an effect.
  */
 import { createServer, connect, type Server, type Socket } from "node:net";
-import { onFreePort } from "./port.js";
+import { onFreePort } from "../brokers/port.js";
 import { openLine, ProxyPipe, type LineConditions } from "./proxy-pipe.js";
 
 export type Direction = "toServer" | "toClient";

@@ -5,8 +5,8 @@
  */
 import { Redis } from "ioredis";
 import { Proxy } from "./proxy.js";
-import { serverAt, settled } from "./redis-node.js";
-import { startWatchedRedis } from "./redis-sentinel.js";
+import { serverAt, settled } from "../brokers/redis-node.js";
+import { startWatchedRedis } from "../brokers/redis-sentinel.js";
 import type { Store } from "./store.js";
 
 /** Address of the lines. All of 127.0.0.0/8 is this machine, on Linux. */

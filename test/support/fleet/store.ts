@@ -5,7 +5,7 @@
  */
 import type { RedisClient } from "#shared/redis/connect.js";
 import { Proxy } from "./proxy.js";
-import { startRedis, type RedisServer } from "./redis.js";
+import { startRedis, type RedisServer } from "../brokers/redis.js";
 
 /** A connection that finds every key on any server. */
 export type KeyReader = Pick<RedisClient, "lrange" | "lindex" | "hget" | "disconnect">;

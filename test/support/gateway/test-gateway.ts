@@ -11,7 +11,7 @@ import type {
 } from "../../../gateway/admission/inference.js";
 import { buildApp, type AppOptions } from "../../../gateway/app.js";
 import { directoryOf } from "../../../gateway/fleet/models.js";
-import { defaultLimits } from "../../../gateway/http/limits.js";
+import { defaultLimits } from "../../../gateway/formats/limits.js";
 import { startServer, type RunningServer, type ServerOptions } from "../../../gateway/server.js";
 import type { ServedModel } from "#shared/contract/announcement.js";
 import { announcementOf, echoModels, generatorModel, servedModel } from "../../fixtures/served-models.js";

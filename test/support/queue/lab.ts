@@ -27,7 +27,7 @@ import { lanesByKey } from "#shared/queue/work/stream.js";
 import { take as takeFrom } from "#shared/queue/work/read/take.js";
 import { servedModel } from "../../fixtures/served-models.js";
 import { OutageGuard } from "../../../worker/lane/outage-guard.js";
-import { startRedis, type RedisServer } from "../fleet/redis.js";
+import { startRedis, type RedisServer } from "../brokers/redis.js";
 import { ReplyPublisher } from "../../../worker/lane/publish.js";
 import { silentBus, silentLog } from "../silent.js";
 import { factsOf } from "./facts.js";

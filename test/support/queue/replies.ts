@@ -12,7 +12,7 @@ import { PendingRequests, type Expected } from "../../../gateway/outcomes/pendin
 import type { ReplyPublisher } from "../../../worker/lane/publish.js";
 import { settle } from "../../../worker/lane/settle.js";
 import { States } from "../../../worker/sequence/states.js";
-import { silentLog } from "../silent.js";
+import { silentBus, silentLog } from "../silent.js";
 import { until } from "../until.js";
 import { admit, applicant, result, secret, take, type Lab, LIMITS } from "./lab.js";
 
@@ -101,7 +101,13 @@ export class AnsweringWorker {
     const publish = (subject: string, message: Buffer) => {
       if (!this.loses(message)) bus.publish(subject, message);
     };
-    this.#replies = lab.repliesOf({ ...bus, publish, isUp: () => this.believesInNats || bus.isUp() });
+    this.#replies = lab.repliesOf({
+      ...silentBus,
+      publish,
+      isUp: () => this.believesInNats || bus.isUp(),
+      connections: () => bus.connections(),
+      maxBytes: () => bus.maxBytes(),
+    });
     this.#beating = this.#replies.beatWhileOpen(this.#stop.signal);
   }
 

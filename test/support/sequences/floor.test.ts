@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { unpublishedKey } from "#shared/queue/keys.js";
 import { noteUnpublished } from "#shared/queue/work/streams/note-unpublished.js";
 import { connectRedis, whenReady, type RedisClient } from "#shared/redis/connect.js";
-import { startRedis, type RedisServer } from "../fleet/redis.js";
+import { startRedis, type RedisServer } from "../brokers/redis.js";
 import { silentLog } from "../silent.js";
 import { settledFloor } from "./floor.js";
 

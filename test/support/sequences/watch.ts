@@ -5,7 +5,7 @@
 import { setInterval as every } from "node:timers/promises";
 import { Redis } from "ioredis";
 import type { Fleet } from "../fleet/fleet.js";
-import { resourcesOfEach } from "../fleet/resources.js";
+import { resourcesOfEach } from "../brokers/resources.js";
 import type { CommitSample, ResourceSample } from "./facts.js";
 import { allKeys, labelOf } from "./floor.js";
 import type { History } from "./history.js";

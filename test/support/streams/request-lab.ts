@@ -10,8 +10,8 @@ import { submitLater } from "../../../gateway/admission/submit.js";
 import type { TenantOf } from "../../../gateway/http/tenant.js";
 import { PendingRequests } from "../../../gateway/outcomes/pending.js";
 import { OutcomeSweeper } from "../../../gateway/outcomes/sweep.js";
-import { Requests } from "../../../gateway/requests/requests.js";
-import { WebSocketEndpoint } from "../../../gateway/requests/websocket.js";
+import { RequestService } from "../../../gateway/service/requests.js";
+import { WebSocketEndpoint } from "../../../gateway/api/streams/websocket.js";
 import type { RunningServer } from "../../../gateway/server.js";
 import type { OpenStream } from "../../../gateway/stream/open-stream.js";
 import { asked, talker } from "../../fixtures/generation.js";
@@ -84,7 +84,7 @@ export class RequestLab {
   /** Starts another gateway over the same relay. */
   async start(pingMs = 60_000): Promise<LabGateway> {
     const { redis, bus, relay, generate } = this.relayed;
-    const requests = new Requests({ redis, bus, relay, outcomeTtlMs: 10_000 });
+    const requests = new RequestService({ redis, bus, relay, outcomeTtlMs: 10_000 });
     const log = (fields: Readonly<Record<string, unknown>>) => void this.#logged.push(fields);
     const limits = { queue: 1_000, waitingPerSequence: 64, liveSequences: 1_000 };
     const batcher = new AdmissionBatcher(redis, { gateway: `gw-${randomUUID()}`, limits });

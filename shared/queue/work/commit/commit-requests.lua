@@ -1,42 +1,56 @@
 #!lua flags=allow-oom
 -- commit-requests.lua: commit stateless requests, as commit-steps.lua commits steps: if this worker
 -- still owns the entry, write the outcome and acknowledge the entry.
---   KEYS     the ready stream of each lane of the call, all of the same model. The script builds
---            the other keys from the tag of the lane's bucket, so in a cluster all lanes are of the
---            same bucket. Last come the counts (load.lua)
---   ARGV[1] group   ARGV[2] consumer   ARGV[3] limits of requests set aside (set-aside.lua)
---   ARGV[4] whether requests are streams, each with a log that lives as long as the outcome, 0/1
---   then four per lane:  tag of the bucket and model `{tag}:model`, pin `version:digest`, the
---                        oldest and the newest entry
---   then eight per request:  number of the lane from 1, entry, name of the request, outcome kind,
---                            outcome body, outcome TTL ms, place of the outcome (`apart` in
---                            settlement.lua), reason to set the request aside or ''
+--   KEYS.load         the counts (load.lua)
+--   KEYS.ready[]      the stream of each lane of the call, all of the same model. The script builds
+--                     the other keys from the tag of the lane's bucket, so in a cluster all lanes
+--                     are of the same bucket
+--   ARGV.group
+--   ARGV.consumer
+--   ARGV.limits       limits of requests set aside (set-aside.lua)
+--   ARGV.streams      whether requests are streams, each with a log that lives as long as the
+--                     outcome, 0/1
+--   ARGV.lanes[]      for each ready stream:
+--     .base           tag of the bucket and model, `{tag}:model`
+--     .pin            `version:digest`
+--     .oldest         the oldest entry
+--     .newest         the newest entry
+--   ARGV.requests[]
+--     .lane           number of the lane, from 1
+--     .entry
+--     .name           name of the request
+--     .kind           of the outcome
+--     .body           of the outcome
+--     .ttl            outcome TTL ms
+--     .apart          place of the outcome (settlement.lua)
+--     .reason         reason to set the request aside, or ''
 --   Returns a word for each request: 'committed' 'superseded' 'already' 'lost', as in
 --   commit-steps.lua
-local load, laneCount = KEYS[#KEYS], #KEYS - 1
+local load = KEYS.load
 -- include ../read/owned.lua
 -- include settlement.lua
 -- include ../../pieces/set-aside.lua
-local group, consumer = ARGV[1], ARGV[2]
-local first = 4 + 4 * laneCount
-local count = (#ARGV - first) / 8
+local group, consumer = ARGV.group, ARGV.consumer
+local first = ARGV.lanes.FIRST + ARGV.lanes.WIDTH * #KEYS.ready
+local count = (#ARGV - first + 1) / ARGV.requests.WIDTH
 -- include ../../pieces/time.lua
 local now = string.format('%.0f', now)
 
 local lanes = {}
-for i = 1, laneCount do
-  local a = 4 * i
-  local lane = {ready = KEYS[i], base = ARGV[a + 1], forgotten = {}}
-  lane.runs = 'runs:' .. lane.base .. ':' .. ARGV[a + 2]
+for i = 1, #KEYS.ready do
+  local lane = {ready = KEYS.ready[i], base = ARGV.lanes[i].base, forgotten = {}}
+  lane.runs = 'runs:' .. lane.base .. ':' .. ARGV.lanes[i].pin
   -- Almost always there is no suspect and no parked request, and a single command shows that.
   lane.unusual = redis.call('EXISTS', lane.runs, laneKeyOf('queue', lane.ready)) > 0
-  lane.owns = ownedBy(group, consumer, lane.ready, ARGV[a + 3], ARGV[a + 4], 2 * count + 64)
+  lane.owns = ownedBy(group, consumer, lane.ready, ARGV.lanes[i].oldest, ARGV.lanes[i].newest, 2 * count + 64)
   lanes[i] = lane
 end
 
 local requests = {}
-for a = first, #ARGV - 8, 8 do requests[#requests + 1] = lanes[tonumber(ARGV[a + 1])].base .. ':' .. ARGV[a + 3] end
-local ending = openEndings(load, requests, now, ARGV[4] == '1')
+for at = first, #ARGV, ARGV.requests.WIDTH do
+  requests[#requests + 1] = lanes[tonumber(ARGV.requests(at).lane)].base .. ':' .. ARGV.requests(at).name
+end
+local ending = openEndings(load, requests, now, ARGV.streams == '1')
 
 local function commit(lane, entry, request, kind, body, ttl, apart, reason)
   local name = lane.base .. ':' .. request
@@ -55,7 +69,7 @@ local function commit(lane, entry, request, kind, body, ttl, apart, reason)
   end
   ending.give(name, brief, keep, owned, kind, body, ttl, apart)
   if reason ~= '' then
-    setAside('dead:' .. lane.base, ARGV[3], now, 'request', requestIn(name), 'job', jobIn(name), 'sequence', '', 'step', '0',
+    setAside('dead:' .. lane.base, ARGV.limits, now, 'request', requestIn(name), 'job', jobIn(name), 'sequence', '', 'step', '0',
       'reason', reason,
       'runs', (redis.call('HGET', lane.runs, entry) or '0'):match('^%d+'), 'frame', frameOf(lane.ready, entry))
   end
@@ -63,10 +77,10 @@ local function commit(lane, entry, request, kind, body, ttl, apart, reason)
 end
 
 local said = {}
-for i = 0, count - 1 do
-  local a = first + i * 8
-  said[i + 1] = commit(lanes[tonumber(ARGV[a + 1])], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6],
-    ARGV[a + 7], ARGV[a + 8])
+for at = first, #ARGV, ARGV.requests.WIDTH do
+  said[#said + 1] = commit(lanes[tonumber(ARGV.requests(at).lane)], ARGV.requests(at).entry, ARGV.requests(at).name,
+    ARGV.requests(at).kind, ARGV.requests(at).body, ARGV.requests(at).ttl, ARGV.requests(at).apart,
+    ARGV.requests(at).reason)
 end
 ending.close()
 for i = 1, #lanes do

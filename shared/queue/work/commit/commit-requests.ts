@@ -1,12 +1,31 @@
 /** The typed wrapper of commit-requests.lua: commits stateless requests. */
-import { defineScript, isReplyError, words, type Arg } from "../../../redis/script.js";
+import { defineScript, isReplyError, words } from "../../../redis/script.js";
 import { requestName } from "../../address.js";
 import { GROUP } from "../../keys.js";
-import { laneArgs, laneTable, loadKeyOfLanes, type WorkerQueue } from "../lane.js";
+import { laneTable, type WorkerQueue } from "../lane.js";
 import { limitsOfSetAside } from "../../pieces/set-aside.js";
-import { fates, givenOutcomes, inlineOutcomes, type Fate, type GivenOutcomes, type Settlement } from "./settlement.js";
+import {
+  fates,
+  givenOutcomes,
+  inlineOutcomes,
+  withOutcomes,
+  type Fate,
+  type GivenOutcomes,
+  type Settlement,
+} from "./settlement.js";
 
-const script = defineScript(new URL("./commit-requests.lua", import.meta.url), words(fates), { durable: true });
+const script = defineScript(new URL("./commit-requests.lua", import.meta.url), words(fates), {
+  keys: ["load", { ready: [] }],
+  args: [
+    "group",
+    "consumer",
+    "limits",
+    "streams",
+    { lanes: ["base", "pin", "oldest", "newest"] },
+    { requests: ["lane", "entry", "name", "kind", "body", "ttl", "apart", "reason"] },
+  ],
+  durable: true,
+});
 
 /**
  * @param settlements of stateless requests, of lanes of the same model; in a Redis Cluster, of the
@@ -16,16 +35,18 @@ const script = defineScript(new URL("./commit-requests.lua", import.meta.url), w
  */
 export async function commitRequests(queue: WorkerQueue, settlements: readonly Settlement[]): Promise<Fate[]> {
   const { redis, consumer, streams = false } = queue;
-  const { lanes, keys, numberOf } = laneTable(settlements.map(({ delivery }) => delivery));
-  keys.push(loadKeyOfLanes(redis, lanes));
-  const head: Arg[] = [GROUP, consumer, limitsOfSetAside(queue), streams ? 1 : 0];
-  for (const { lane, oldest, newest } of lanes) head.push(...laneArgs(lane), oldest, newest);
+  const { lanes, ready, load, numberOf } = laneTable(
+    redis,
+    settlements.map(({ delivery }) => delivery),
+  );
+  const requests = settlements.map(({ delivery, deadReason: reason = "" }) => {
+    const { lane, entry } = delivery;
+    return { lane: numberOf(lane), entry, name: requestName(delivery), reason };
+  });
+  const terms = { group: GROUP, consumer, limits: limitsOfSetAside(queue), streams: streams ? 1 : 0, lanes };
   const call = ({ args, ahead }: GivenOutcomes) => {
-    const rows = settlements.flatMap(({ delivery, deadReason = "" }, i) => {
-      const outcome = args[i] ?? [];
-      return [numberOf(delivery.lane), delivery.entry, requestName(delivery), ...outcome, deadReason];
-    });
-    return script(redis, keys, [...head, ...rows], ahead);
+    const ended = withOutcomes(requests, args);
+    return script(redis, { load, ready }, { ...terms, requests: ended }, ahead);
   };
   const outcomes = givenOutcomes(settlements, consumer);
   try {

@@ -5,20 +5,36 @@
 -- another worker has taken the entry over. The transaction has written the checkpoints before the
 -- script, each under a name of its own. The script removes the checkpoint of a step that changes
 -- nothing.
---   KEYS     the ready stream of each lane of the call, all of the same model. The script builds
---            the other keys from the tag of the lane's bucket, so in a cluster all lanes are of the
---            same bucket. Last come the counts (load.lua)
---   ARGV[1] group   ARGV[2] consumer   ARGV[3] idle ms
---   ARGV[4] limits of requests set aside (set-aside.lua)
---   ARGV[5] whether requests are streams, with a log each, 0/1
---   ARGV[6] most checkpoints to keep of a sequence, including the newest
---   ARGV[7] TTL ms of the new checkpoints
---   then four per lane:  tag of the bucket and model `{tag}:model`, pin `version:digest`, the
---                        oldest and the newest entry
---   then thirteen per step:  number of the lane from 1, entry, name of the request, sequence name,
---                            step number, START 0/1, outcome kind, outcome body, outcome TTL ms,
---                            place of the outcome (`apart` in settlement.lua), action, version of
---                            the checkpoint (for action put), reason to set the request aside or ''
+--   KEYS.load         the counts (load.lua)
+--   KEYS.ready[]      the stream of each lane of the call, all of the same model. The script builds
+--                     the other keys from the tag of the lane's bucket, so in a cluster all lanes
+--                     are of the same bucket
+--   ARGV.group
+--   ARGV.consumer
+--   ARGV.idle         ms for which a sequence lives between its steps
+--   ARGV.limits       limits of requests set aside (set-aside.lua)
+--   ARGV.streams      whether requests are streams, with a log each, 0/1
+--   ARGV.history      most checkpoints to keep of a sequence, including the newest
+--   ARGV.kept         TTL ms of the new checkpoints
+--   ARGV.lanes[]      for each ready stream:
+--     .base           tag of the bucket and model, `{tag}:model`
+--     .pin            `version:digest`
+--     .oldest         the oldest entry
+--     .newest         the newest entry
+--   ARGV.steps[]
+--     .lane           number of the lane, from 1
+--     .entry
+--     .request        name of the request
+--     .sequence       name of the sequence
+--     .number         number of the step
+--     .start          START 0/1
+--     .kind           of the outcome
+--     .body           of the outcome
+--     .ttl            outcome TTL ms
+--     .apart          place of the outcome (settlement.lua)
+--     .action
+--     .version        version of the checkpoint, for the action `put`
+--     .reason         reason to set the request aside, or ''
 --   action  put   the sequence continues from the step's checkpoint
 --           keep  the step has no effect; the sequence continues from its earlier checkpoint
 --           drop  the sequence continues from its initial state
@@ -37,40 +53,39 @@
 --                         another worker has the entry. Or the caller owns the entry, but the
 --                         sequence does not know the entry (deleted from outside): the script
 --                         acknowledges the entry, because no commit can ever succeed
-local load, laneCount = KEYS[#KEYS], #KEYS - 1
+local load = KEYS.load
 -- include ../../pieces/version.lua
 -- include ../read/owned.lua
 -- include settlement.lua
 -- include ../../pieces/set-aside.lua
 -- include ../../pieces/past.lua
-local group, consumer, idle = ARGV[1], ARGV[2], ARGV[3]
-local streams = ARGV[5] == '1'
-local history, written = tonumber(ARGV[6]), tonumber(ARGV[7])
-local first = 7 + 4 * laneCount
-local count = (#ARGV - first) / 13
+local group, consumer = ARGV.group, ARGV.consumer
+local streams = ARGV.streams == '1'
+local history, written = tonumber(ARGV.history), tonumber(ARGV.kept)
+local first = ARGV.lanes.FIRST + ARGV.lanes.WIDTH * #KEYS.ready
+local count = (#ARGV - first + 1) / ARGV.steps.WIDTH
 -- include ../../pieces/time.lua
 local clock = now
-local lapses = clock + tonumber(idle)
+local lapses = clock + tonumber(ARGV.idle)
 local now = string.format('%.0f', clock)
 
 local lanes = {}
-for i = 1, laneCount do
-  local a = 3 + 4 * i
-  local lane = {ready = KEYS[i], base = ARGV[a + 1], forgotten = {}, idling = {}}
-  lane.pin = ARGV[a + 2]
+for i = 1, #KEYS.ready do
+  local lane = {ready = KEYS.ready[i], base = ARGV.lanes[i].base, forgotten = {}, idling = {}}
+  lane.pin = ARGV.lanes[i].pin
   lane.runs = 'runs:' .. lane.base .. ':' .. lane.pin
   -- Almost always there is no suspect and no parked request, and a single command shows that.
   lane.unusual = redis.call('EXISTS', lane.runs, laneKeyOf('queue', lane.ready)) > 0
   lane.parking = lane.unusual and isParking(lane.ready)
-  lane.owns = ownedBy(group, consumer, lane.ready, ARGV[a + 3], ARGV[a + 4], 2 * count + 64)
+  lane.owns = ownedBy(group, consumer, lane.ready, ARGV.lanes[i].oldest, ARGV.lanes[i].newest, 2 * count + 64)
   lanes[i] = lane
 end
 
 local names, requests = {}, {}
-for a = first, #ARGV - 13, 13 do
-  local base = lanes[tonumber(ARGV[a + 1])].base
-  addTo(names, base, ARGV[a + 4])
-  requests[#requests + 1] = base .. ':' .. ARGV[a + 3]
+for at = first, #ARGV, ARGV.steps.WIDTH do
+  local base = lanes[tonumber(ARGV.steps(at).lane)].base
+  addTo(names, base, ARGV.steps(at).sequence)
+  requests[#requests + 1] = base .. ':' .. ARGV.steps(at).request
 end
 for base, some in pairs(names) do lookUpSequences(base, some) end
 local ending = openEndings(load, requests, now, streams)
@@ -138,7 +153,7 @@ local function commit(lane, entry, request, name, step, start, kind, body, ttl, 
   else
     ending.give(counted, brief, keep, mine, kind, body, ttl, apart)
     if reason ~= '' then
-      setAside('dead:' .. lane.base, ARGV[4], now, 'request', requestIn(counted), 'job', jobIn(counted), 'sequence', name,
+      setAside('dead:' .. lane.base, ARGV.limits, now, 'request', requestIn(counted), 'job', jobIn(counted), 'sequence', name,
         'step', string.format('%.0f', step), 'reason', reason,
         'runs', (redis.call('HGET', lane.runs, entry) or '0'):match('^%d+'), 'frame', frameOf(lane.ready, entry))
     end
@@ -197,11 +212,12 @@ end
 -- A step fails only if a person has changed the keys of its sequence by hand. The script commits
 -- the other steps all the same: the caller repeats the call, and reads their fates.
 local said, failure = {}, nil
-for i = 0, count - 1 do
-  local a = first + i * 13
-  local whole, word = pcall(commit, lanes[tonumber(ARGV[a + 1])], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5],
-    ARGV[a + 6], ARGV[a + 7], ARGV[a + 8], ARGV[a + 9], ARGV[a + 10], ARGV[a + 11], ARGV[a + 12], ARGV[a + 13])
-  if whole then said[i + 1] = word else failure = failure or word end
+for at = first, #ARGV, ARGV.steps.WIDTH do
+  local i = (at - first) / ARGV.steps.WIDTH + 1
+  local whole, word = pcall(commit, lanes[tonumber(ARGV.steps(at).lane)], ARGV.steps(at).entry, ARGV.steps(at).request,
+    ARGV.steps(at).sequence, ARGV.steps(at).number, ARGV.steps(at).start, ARGV.steps(at).kind, ARGV.steps(at).body,
+    ARGV.steps(at).ttl, ARGV.steps(at).apart, ARGV.steps(at).action, ARGV.steps(at).version, ARGV.steps(at).reason)
+  if whole then said[i] = word else failure = failure or word end
 end
 writeSequences()
 writePast(clock)

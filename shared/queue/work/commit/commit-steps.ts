@@ -1,11 +1,19 @@
 /** The typed wrapper of commit-steps.lua: commits steps of sequences. */
-import { defineScript, isReplyError, words, type Arg } from "../../../redis/script.js";
+import { defineScript, isReplyError, words } from "../../../redis/script.js";
 import { requestName } from "../../address.js";
 import type { Delivery } from "../../entry.js";
 import { GROUP, versionKey } from "../../keys.js";
-import { laneArgs, laneTable, loadKeyOfLanes, type WorkerQueue } from "../lane.js";
+import { laneTable, type WorkerQueue } from "../lane.js";
 import { limitsOfSetAside } from "../../pieces/set-aside.js";
-import { fates, givenOutcomes, inlineOutcomes, type Fate, type GivenOutcomes, type Settlement } from "./settlement.js";
+import {
+  fates,
+  givenOutcomes,
+  inlineOutcomes,
+  withOutcomes,
+  type Fate,
+  type GivenOutcomes,
+  type Settlement,
+} from "./settlement.js";
 import { settingVersion, versionTtlMs, type Version } from "../../pieces/version.js";
 import { writeVersions } from "./write-version.js";
 
@@ -14,7 +22,37 @@ export interface StepSettlement extends Settlement {
   readonly delivery: Delivery & { readonly sequence: string };
 }
 
-const script = defineScript(new URL("./commit-steps.lua", import.meta.url), words(fates), { durable: true });
+const script = defineScript(new URL("./commit-steps.lua", import.meta.url), words(fates), {
+  keys: ["load", { ready: [] }],
+  args: [
+    "group",
+    "consumer",
+    "idle",
+    "limits",
+    "streams",
+    "history",
+    "kept",
+    { lanes: ["base", "pin", "oldest", "newest"] },
+    {
+      steps: [
+        "lane",
+        "entry",
+        "request",
+        "sequence",
+        "number",
+        "start",
+        "kind",
+        "body",
+        "ttl",
+        "apart",
+        "action",
+        "version",
+        "reason",
+      ],
+    },
+  ],
+  durable: true,
+});
 
 /**
  * Writes the checkpoints and runs the script in a transaction. Each checkpoint has a name of its
@@ -32,19 +70,39 @@ export async function commitSteps(
   history: number,
 ): Promise<Fate[]> {
   const { redis, consumer, streams = false } = queue;
-  const { lanes, keys, numberOf } = laneTable(settlements.map(({ delivery }) => delivery));
-  keys.push(loadKeyOfLanes(redis, lanes));
+  const { lanes, ready, load, numberOf } = laneTable(
+    redis,
+    settlements.map(({ delivery }) => delivery),
+  );
   const ttlMs = versionTtlMs(maxIdleMs);
-  const head: Arg[] = [GROUP, consumer, maxIdleMs, limitsOfSetAside(queue), streams ? 1 : 0, history, ttlMs];
-  for (const { lane, oldest, newest } of lanes) head.push(...laneArgs(lane), oldest, newest);
   const versions = versionsOf(settlements, ttlMs);
+  const steps = settlements.map((settlement) => {
+    const { delivery, deadReason: reason = "" } = settlement;
+    const { lane, entry, sequence, step, start } = delivery;
+    return {
+      lane: numberOf(lane),
+      entry,
+      request: requestName(delivery),
+      sequence,
+      number: step,
+      start: start ? 1 : 0,
+      ...stateArgs(settlement),
+      reason,
+    };
+  });
+  const terms = {
+    group: GROUP,
+    consumer,
+    idle: maxIdleMs,
+    limits: limitsOfSetAside(queue),
+    streams: streams ? 1 : 0,
+    history,
+    kept: ttlMs,
+    lanes,
+  };
   const call = ({ args, ahead }: GivenOutcomes, written: readonly Version[]) => {
-    const rows = settlements.flatMap((settlement, i) => {
-      const { delivery, deadReason = "" } = settlement;
-      const step = [numberOf(delivery.lane), delivery.entry, requestName(delivery), delivery.sequence, delivery.step];
-      return [...step, delivery.start ? 1 : 0, ...(args[i] ?? []), ...stateArgs(settlement), deadReason];
-    });
-    return script(redis, keys, [...head, ...rows], [...written.map(settingVersion), ...ahead]);
+    const ended = withOutcomes(steps, args);
+    return script(redis, { load, ready }, { ...terms, steps: ended }, [...written.map(settingVersion), ...ahead]);
   };
   const outcomes = givenOutcomes(settlements, consumer);
   try {
@@ -57,10 +115,10 @@ export async function commitSteps(
 }
 
 /** The action, and the version of its checkpoint. */
-function stateArgs({ delivery, state }: StepSettlement): [action: string, version: string] {
-  if (state.action !== "put") return [state.action, ""];
+function stateArgs({ delivery, state }: StepSettlement): { readonly action: string; readonly version: string } {
+  if (state.action !== "put") return { action: state.action, version: "" };
   // Nothing continues from the state behind an END: the next step is a START.
-  return delivery.end ? ["drop", ""] : ["put", state.version];
+  return delivery.end ? { action: "drop", version: "" } : { action: "put", version: state.version };
 }
 
 function versionsOf(settlements: readonly StepSettlement[], ttlMs: number): Version[] {

@@ -2,23 +2,26 @@
 -- mend-sequence.lua: mend a sequence that counts as busy although its ready entry is gone (deleted
 -- from outside). The step's body is lost, so the sequence fails. Its next waiting step becomes
 -- ready, and the worker that reads the step refuses it.
---   KEYS[1] live zset   KEYS[2] waiting steps   KEYS[3] the counts (load.lua)
---   ARGV[1] sequence name   ARGV[2] tag of the bucket and model, `{tag}:model`
+--   KEYS.live      zset of the model's sequences
+--   KEYS.waiting   the waiting steps of the sequence
+--   KEYS.load      the counts (load.lua)
+--   ARGV.sequence  its name
+--   ARGV.base      tag of the bucket and model, `{tag}:model`
 --   Also renews the checkpoints of a sound sequence if their TTL would end within a day, because
 --   its work may wait for long.
 --   Returns {'sound'}             nothing to mend
 --           {'mended', request}   the sequence failed; the request whose step is lost, by its name,
 --                                 needs an outcome
 --           {'gone'}              no such sequence; the script removed its entry in the live zset
-local load = KEYS[3]
+local load = KEYS.load
 -- include ../../pieces/version.lua
 -- include ../../pieces/parking.lua
 -- include ../../pieces/past.lua
-local live, name, base = KEYS[1], ARGV[1], ARGV[2]
+local name, base = ARGV.sequence, ARGV.base
 local seq = readableSequence(base, name)
 if not seq then
   writeSequences()
-  redis.call('ZREM', live, name)
+  redis.call('ZREM', KEYS.live, name)
   return {'gone'}
 end
 local checkpoints = versionKeys(base, name, seq.at, seq.kept)
@@ -40,7 +43,7 @@ local lost = seq.request
 if #checkpoints > 0 then redis.call('UNLINK', unpack(checkpoints)) end
 seq.done, seq.at, seq.kept = seq.done + 1, '!', ''
 if seq.start <= seq.done then seq.ended = FAILED end
-local waiting = redis.call('LPOP', KEYS[2])
+local waiting = redis.call('LPOP', KEYS.waiting)
 if waiting then
   local next = cmsgpack.unpack(waiting)
   seq.request, seq.on = next[1]:match('^[^|]*'), next[3]
@@ -50,7 +53,7 @@ else
   noteSequence(base, name, nil)
   notePast(base, name, seq.ended)
   writePast(now)
-  redis.call('ZREM', live, name)
+  redis.call('ZREM', KEYS.live, name)
 end
 writeSequences()
 return {'mended', lost}

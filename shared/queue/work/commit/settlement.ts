@@ -2,7 +2,7 @@
  * The input of a commit: how a request that a worker holds ends, and the new state of its sequence.
  */
 import type { StoredOutcome } from "../../../contract/outcome.js";
-import type { Arg, Call } from "../../../redis/transaction.js";
+import type { Call } from "../../../redis/transaction.js";
 import { pinText } from "../../address.js";
 import type { Delivery } from "../../entry.js";
 import { outcomeKey } from "../../keys.js";
@@ -49,13 +49,22 @@ const LATER = "0".repeat(13);
 /** Counts the calls of this process, so that each call writes bodies to keys of its own. */
 let calls = 0;
 
+/** As commit-steps.lua and commit-requests.lua name the arguments. */
+interface OutcomeArgs {
+  readonly kind: string;
+  readonly body: Buffer | string;
+  /** In ms. */
+  readonly ttl: number;
+  readonly apart: string;
+}
+
 /**
  * How a call passes outcomes to the script. The transaction writes long outcomes of brief requests
  * before the script, to keys of their own; a key that the script does not take has a TTL.
  */
 export interface GivenOutcomes {
-  /** Kind, body, TTL and place of each settlement's outcome. */
-  readonly args: readonly Arg[][];
+  /** The arguments for each settlement's outcome. */
+  readonly args: readonly OutcomeArgs[];
   /** The commands before the script in its transaction. */
   readonly ahead: readonly Call[];
 }
@@ -64,13 +73,13 @@ export interface GivenOutcomes {
 export function givenOutcomes(settlements: readonly Settlement[], consumer: string): GivenOutcomes {
   const apart = `${consumer}.${calls++}`;
   const ahead: Call[] = [];
-  const args = settlements.map(({ delivery, outcome: { kind, body } }): Arg[] => {
+  const args = settlements.map(({ delivery, outcome: { kind, body } }): OutcomeArgs => {
     const { brief, outcomeTtlMs, lane, gateway } = delivery;
-    if (!brief || body.length <= INLINE_BYTES) return [kind, body, outcomeTtlMs, ""];
+    if (!brief || body.length <= INLINE_BYTES) return { kind, body, ttl: outcomeTtlMs, apart: "" };
     const head = Buffer.from(`${LATER}|${LATER}|${kind}|${pinText(lane)}|${gateway}\n`);
     const key = `${outcomeKey(delivery)}@${apart}`;
     ahead.push(["SET", key, Buffer.concat([head, body]), "PX", outcomeTtlMs]);
-    return [kind, "", outcomeTtlMs, apart];
+    return { kind, body: "", ttl: outcomeTtlMs, apart };
   });
   return { args, ahead };
 }
@@ -79,6 +88,19 @@ export function givenOutcomes(settlements: readonly Settlement[], consumer: stri
  * The same while Redis is full and takes no writes before the script: all bodies pass through it.
  */
 export function inlineOutcomes(settlements: readonly Settlement[]): GivenOutcomes {
-  const args = settlements.map(({ delivery, outcome }) => [outcome.kind, outcome.body, delivery.outcomeTtlMs, ""]);
+  const args = settlements.map(({ delivery, outcome: { kind, body } }) => ({
+    kind,
+    body,
+    ttl: delivery.outcomeTtlMs,
+    apart: "",
+  }));
   return { args, ahead: [] };
+}
+
+/** Adds the arguments of an outcome to each row, in order. */
+export function withOutcomes<Row>(rows: readonly Row[], args: readonly OutcomeArgs[]): (Row & OutcomeArgs)[] {
+  return args.flatMap((outcome, i) => {
+    const row = rows[i];
+    return row === undefined ? [] : { ...row, ...outcome };
+  });
 }

@@ -1,6 +1,8 @@
 #!lua flags=allow-oom
 -- write-version.lua: write a checkpoint into a full Redis, which refuses the plain SET. Admitted
 -- requests must end even then, because only that empties the queue.
---   KEYS[1] key of the version   ARGV[1] checkpoint   ARGV[2] TTL ms
+--   KEYS.version     key of the checkpoint
+--   ARGV.checkpoint
+--   ARGV.ttl         TTL of the checkpoint, ms
 --   Returns 'OK'
-return redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return redis.call('SET', KEYS.version, ARGV.checkpoint, 'PX', ARGV.ttl)

@@ -6,7 +6,10 @@ import type { Lane } from "../../address.js";
 import { graveOf, graveText } from "./graves.js";
 import { registryKeys } from "../../keys.js";
 
-const script = defineScript(new URL("./announce.lua", import.meta.url), integer);
+const script = defineScript(new URL("./announce.lua", import.meta.url), integer, {
+  keys: ["workers", "graves", "announcements", "connections", "gone", "version", "left"],
+  args: ["worker", "announcement", "leaseMs", "connection", { graves: [] }],
+});
 
 export interface Joining {
   readonly announcement: Announcement;
@@ -19,17 +22,12 @@ export interface Joining {
 
 /** @returns Redis time in ms */
 export function announce(redis: RedisClient, { announcement, leaseMs, connection, lanes }: Joining): Promise<number> {
-  const { workers, graves, announcements, connections, gone, version, left } = registryKeys;
   const { worker } = announcement;
-  return script(
-    redis,
-    [workers, graves, announcements, connections, gone, version, left],
-    [
-      worker,
-      JSON.stringify(announcement),
-      leaseMs,
-      connection ?? "",
-      ...lanes.map((lane) => graveText(graveOf(worker, lane))),
-    ],
-  );
+  return script(redis, registryKeys, {
+    worker,
+    announcement: JSON.stringify(announcement),
+    leaseMs,
+    connection: connection ?? "",
+    graves: lanes.map((lane) => graveText(graveOf(worker, lane))),
+  });
 }

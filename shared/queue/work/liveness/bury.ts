@@ -7,7 +7,10 @@ import { REMEMBERED_MS, registryKeys } from "../../keys.js";
 
 const answers = ["buried", "lives"] as const;
 
-const script = defineScript(new URL("./bury.lua", import.meta.url), (reply) => word(reply, answers));
+const script = defineScript(new URL("./bury.lua", import.meta.url), (reply) => word(reply, answers), {
+  keys: ["workers", "graves", "announcements", "connections", "gone", "version", "left"],
+  args: ["worker", "why", "aliveUntil", "remembered", { graves: [] }],
+});
 
 /** The reason of a burial; the head of bury.lua explains the words. */
 export type Departure =
@@ -23,9 +26,12 @@ export async function bury(
   departure: Departure,
   lanes: readonly Lane[],
 ): Promise<boolean> {
-  const { workers, graves, announcements, connections, gone, version, left } = registryKeys;
-  const keys = [workers, graves, announcements, connections, gone, version, left];
-  const aliveUntil = departure.why === "silent" ? departure.aliveUntil : 0;
-  const opened = lanes.map((lane) => graveText(graveOf(worker, lane)));
-  return (await script(redis, keys, [worker, departure.why, aliveUntil, REMEMBERED_MS, ...opened])) === "buried";
+  const said = await script(redis, registryKeys, {
+    worker,
+    why: departure.why,
+    aliveUntil: departure.why === "silent" ? departure.aliveUntil : 0,
+    remembered: REMEMBERED_MS,
+    graves: lanes.map((lane) => graveText(graveOf(worker, lane))),
+  });
+  return said === "buried";
 }

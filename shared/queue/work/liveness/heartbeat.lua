@@ -6,11 +6,14 @@
 -- a second later, and to flush the disk for it would cost many times as much as the beat. So a
 -- server that has restarted or taken over knows only old beats. A worker that asks can recognise
 -- such a server by the connection that a silent worker noted, because it names the server.
---   KEYS[1] workers zset   KEYS[2] graves zset   KEYS[3] announcements hash
---   KEYS[4] connections hash
---   ARGV[1] worker   ARGV[2] lease ms: the worker counts as living for so long without another beat
---   ARGV[3] ms of silence after which to name other workers, or '' to ask for nothing
---   ARGV[4] the worker's connection, if it has changed since the last beat; else ''
+--   KEYS.workers        zset of the living
+--   KEYS.graves         zset of the open graves
+--   KEYS.announcements  hash
+--   KEYS.connections    hash
+--   ARGV.worker
+--   ARGV.leaseMs        the worker counts as living for so long without another beat
+--   ARGV.silentMs       ms of silence after which to name other workers, or '' to ask for nothing
+--   ARGV.connection     the worker's connection, if it has changed since the last beat; else ''
 --   Returns Redis ms                 the beat counts; the worker did not ask, and there is no grave
 --           {Redis ms, 'unknown'}    the worker is not among the living: it was declared dead, or
 --                                    never announced itself, or the registry was wiped. The script
@@ -19,45 +22,46 @@
 --             graves: up to 16, the newest and some of the rest; mostly none
 --             silent: three items per worker that was silent for so long, at most 100 workers: its
 --                     name, Redis ms until which it counts as living, its connection or ''
-local worker, asks = ARGV[1], ARGV[3] ~= ''
+local worker, asks = ARGV.worker, ARGV.silentMs ~= ''
 -- include ../../pieces/time.lua
-local alive = now + tonumber(ARGV[2])
+local alive = now + tonumber(ARGV.leaseMs)
 
 redis.set_repl(redis.REPL_NONE)
-local moved = redis.call('ZADD', KEYS[1], 'XX', 'CH', alive, worker)
+local moved = redis.call('ZADD', KEYS.workers, 'XX', 'CH', alive, worker)
 redis.set_repl(redis.REPL_ALL)
 -- The score also stays the same if two beats come within a millisecond.
-if moved == 0 and not redis.call('ZSCORE', KEYS[1], worker) then return {now, 'unknown'} end
+if moved == 0 and not redis.call('ZSCORE', KEYS.workers, worker) then return {now, 'unknown'} end
 -- Only a person deletes an announcement alone, so a look from time to time is enough.
-if asks and redis.call('HEXISTS', KEYS[3], worker) == 0 then return {now, 'unknown'} end
-if ARGV[4] ~= '' then redis.call('HSET', KEYS[4], worker, ARGV[4]) end
+if asks and redis.call('HEXISTS', KEYS.announcements, worker) == 0 then return {now, 'unknown'} end
+if ARGV.connection ~= '' then redis.call('HSET', KEYS.connections, worker, ARGV.connection) end
 
-local buried = redis.call('ZCARD', KEYS[2])
+local buried = redis.call('ZCARD', KEYS.graves)
 if buried == 0 and not asks then return now end
 
 local graves = {}
 if buried > 16 then
   -- Among many graves that no worker can empty now, the worker must still see a new grave.
-  graves = redis.call('ZREVRANGE', KEYS[2], 0, 7)
+  graves = redis.call('ZREVRANGE', KEYS.graves, 0, 7)
   local seen = {}
   for _, grave in ipairs(graves) do seen[grave] = true end
-  for _, grave in ipairs(redis.call('ZRANDMEMBER', KEYS[2], 8)) do
+  for _, grave in ipairs(redis.call('ZRANDMEMBER', KEYS.graves, 8)) do
     if not seen[grave] then graves[#graves + 1] = grave end
   end
 elseif buried > 0 then
-  graves = redis.call('ZREVRANGE', KEYS[2], 0, -1)
+  graves = redis.call('ZREVRANGE', KEYS.graves, 0, -1)
 end
 
 local silent = {}
 if asks then
-  local rows = redis.call('ZRANGE', KEYS[1], '-inf', alive - tonumber(ARGV[3]), 'BYSCORE', 'LIMIT', 0, 100, 'WITHSCORES')
+  local rows = redis.call('ZRANGE', KEYS.workers, '-inf', alive - tonumber(ARGV.silentMs), 'BYSCORE',
+    'LIMIT', 0, 100, 'WITHSCORES')
   local names = {}
   for i = 1, #rows, 2 do names[#names + 1] = rows[i] end
-  local connections = #names > 0 and redis.call('HMGET', KEYS[4], unpack(names))
+  local connections = #names > 0 and redis.call('HMGET', KEYS.connections, unpack(names))
   for i = 1, #names do
     silent[#silent + 1] = names[i]
     silent[#silent + 1] = rows[2 * i]
     silent[#silent + 1] = connections[i] or ''
   end
 end
-return {now, 'noted', redis.call('ZCARD', KEYS[1]), graves, silent}
+return {now, 'noted', redis.call('ZCARD', KEYS.workers), graves, silent}

@@ -51,18 +51,25 @@ export type BeatAnswer =
 
 const answers = ["unknown", "noted"] as const;
 
-const script = defineScript(new URL("./heartbeat.lua", import.meta.url), (reply): BeatAnswer => {
-  if (!Array.isArray(reply)) return { said: "noted", redisNow: integer(reply), graves: [], news: undefined };
-  const [now, said, living, graves, silent] = list(reply);
-  const redisNow = integer(now);
-  if (word(said, answers) === "unknown") return { said: "unknown", redisNow };
-  return {
-    said: "noted",
-    redisNow,
-    graves: list(graves).map((grave) => graveIn(text(grave))),
-    news: { living: integer(living), silent: triples(list(silent).map(text)) },
-  };
-});
+const script = defineScript(
+  new URL("./heartbeat.lua", import.meta.url),
+  (reply): BeatAnswer => {
+    if (!Array.isArray(reply)) return { said: "noted", redisNow: integer(reply), graves: [], news: undefined };
+    const [now, said, living, graves, silent] = list(reply);
+    const redisNow = integer(now);
+    if (word(said, answers) === "unknown") return { said: "unknown", redisNow };
+    return {
+      said: "noted",
+      redisNow,
+      graves: list(graves).map((grave) => graveIn(text(grave))),
+      news: { living: integer(living), silent: triples(list(silent).map(text)) },
+    };
+  },
+  {
+    keys: ["workers", "graves", "announcements", "connections"],
+    args: ["worker", "leaseMs", "silentMs", "connection"],
+  },
+);
 
 function triples(items: readonly string[]): Silent[] {
   return Array.from({ length: items.length / 3 }, (_, i) => {
@@ -72,10 +79,10 @@ function triples(items: readonly string[]): Silent[] {
 }
 
 export function heartbeat(redis: RedisClient, { worker, leaseMs, silentMs, connection }: Beat): Promise<BeatAnswer> {
-  const { workers, graves, announcements, connections } = registryKeys;
-  return script(
-    redis,
-    [workers, graves, announcements, connections],
-    [worker, leaseMs, silentMs === undefined ? "" : Math.round(silentMs), connection ?? ""],
-  );
+  return script(redis, registryKeys, {
+    worker,
+    leaseMs,
+    silentMs: silentMs === undefined ? "" : Math.round(silentMs),
+    connection: connection ?? "",
+  });
 }

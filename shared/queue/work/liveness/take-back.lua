@@ -1,13 +1,16 @@
 #!lua flags=allow-oom
 -- take-back.lua: give a worker entries again that it has given up without an outcome, for example
 -- when it was cut off. The worker continues only with entries that it still owns.
---   KEYS[1] ready stream
---   ARGV[1] group   ARGV[2] consumer   ARGV[3..] entries
+--   KEYS.ready      the stream
+--   ARGV.group
+--   ARGV.consumer
+--   ARGV.entries[]
 --   Returns the entries that the worker still owns
 local taken = {}
-for i = 3, #ARGV do
-  if #redis.call('XPENDING', KEYS[1], ARGV[1], ARGV[i], ARGV[i], 1, ARGV[2]) == 1 then
-    local entry = redis.call('XCLAIM', KEYS[1], ARGV[1], ARGV[2], 0, ARGV[i])[1]
+for i = 1, #ARGV.entries do
+  local id = ARGV.entries[i]
+  if #redis.call('XPENDING', KEYS.ready, ARGV.group, id, id, 1, ARGV.consumer) == 1 then
+    local entry = redis.call('XCLAIM', KEYS.ready, ARGV.group, ARGV.consumer, 0, id)[1]
     if entry then taken[#taken + 1] = entry end
   end
 end

@@ -2,18 +2,21 @@
 -- take-from.lua: take entries out of another worker's pending list. Takes nothing if the call
 -- arrives late, because the worker may be back by then. The cost depends on the number of entries
 -- taken, not on the lane.
---   KEYS[1] ready stream
---   ARGV[1] group   ARGV[2] consumer   ARGV[3] the other worker, whose grave in this lane is open
---   ARGV[4] most entries   ARGV[5] Redis ms after which the call is too late
+--   KEYS.ready     the stream
+--   ARGV.group
+--   ARGV.consumer
+--   ARGV.other     the other worker, whose grave in this lane is open
+--   ARGV.most      most entries
+--   ARGV.notAfter  Redis ms after which the call is too late
 --   Returns {'more' 'empty' or 'late', entries, ids deleted from outside}
 --           'empty'  no entry is left there; the script removed the other worker's consumer
-local ready, group, consumer, other = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
+local ready, group, other = KEYS.ready, ARGV.group, ARGV.other
 -- include ../../pieces/time.lua
-if now > tonumber(ARGV[5]) then return {'late', {}, {}} end
+if now > tonumber(ARGV.notAfter) then return {'late', {}, {}} end
 local ids = {}
-for _, row in ipairs(redis.call('XPENDING', ready, group, '-', '+', ARGV[4], other)) do ids[#ids + 1] = row[1] end
+for _, row in ipairs(redis.call('XPENDING', ready, group, '-', '+', ARGV.most, other)) do ids[#ids + 1] = row[1] end
 local taken = {}
-if #ids > 0 then taken = redis.call('XCLAIM', ready, group, consumer, 0, unpack(ids)) end
+if #ids > 0 then taken = redis.call('XCLAIM', ready, group, ARGV.consumer, 0, unpack(ids)) end
 local deleted = {}
 if #taken < #ids then
   -- Redis has dropped the deleted entries from the pending list.

@@ -13,7 +13,10 @@ export interface TakenFrom extends Taken {
   readonly deleted: string[];
 }
 
-const script = defineScript(new URL("./take-from.lua", import.meta.url), list);
+const script = defineScript(new URL("./take-from.lua", import.meta.url), list, {
+  keys: ["ready"],
+  args: ["group", "consumer", "other", "most", "notAfter"],
+});
 
 /**
  * @param other the worker whose entries the caller takes
@@ -27,8 +30,8 @@ export async function takeFrom(
   notAfter = Number.MAX_SAFE_INTEGER,
 ): Promise<TakenFrom> {
   try {
-    const reply = await script(redis, [laneKeys(lane).ready], [GROUP, consumer, other, count, notAfter]);
-    const [said, found, deleted] = reply;
+    const args = { group: GROUP, consumer, other, most: count, notAfter };
+    const [said, found, deleted] = await script(redis, laneKeys(lane), args);
     return { said: word(said, answers), deleted: list(deleted).map(text), ...entries(lane, list(found)) };
   } catch (error) {
     // Redis came back empty: the lane's stream is gone, with its entries.

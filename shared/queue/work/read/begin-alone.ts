@@ -5,7 +5,10 @@ import type { Located, WorkerQueue } from "../lane.js";
 
 const answers = ["run", "poison", "lost"] as const;
 
-const script = defineScript(new URL("./begin-alone.lua", import.meta.url), (reply) => word(reply, answers));
+const script = defineScript(new URL("./begin-alone.lua", import.meta.url), (reply) => word(reply, answers), {
+  keys: ["ready", "runs"],
+  args: ["group", "consumer", "entry", "most", "run"],
+});
 
 /**
  * Counts a run of a suspect that is about to start by itself.
@@ -13,6 +16,5 @@ const script = defineScript(new URL("./begin-alone.lua", import.meta.url), (repl
  * @param run names the run: the call is safe to repeat under the same name
  */
 export function beginAlone({ redis, consumer }: WorkerQueue, { lane, entry }: Located, maxRuns: number, run: string) {
-  const { ready, runs } = laneKeys(lane);
-  return script(redis, [ready, runs], [GROUP, consumer, entry, maxRuns, run]);
+  return script(redis, laneKeys(lane), { group: GROUP, consumer, entry, most: maxRuns, run });
 }

@@ -2,12 +2,12 @@
 -- create-group.lua: create the group of a lane's workers, and the stream if it is missing. For
 -- Redis the plain command takes memory: a full Redis would refuse it, and no worker would ever read
 -- the admitted requests. Hence allow-oom.
---   KEYS[1] ready stream
---   ARGV[1] group
+--   KEYS.ready  the stream
+--   ARGV.group
 --   Returns 'created'
 --           'exists'    another worker was faster
 --           Passes on any other error of XGROUP
-local said = redis.pcall('XGROUP', 'CREATE', KEYS[1], ARGV[1], '0', 'MKSTREAM')
+local said = redis.pcall('XGROUP', 'CREATE', KEYS.ready, ARGV.group, '0', 'MKSTREAM')
 if not said.err then return 'created' end
 if said.err:find('^BUSYGROUP') then return 'exists' end
 return said

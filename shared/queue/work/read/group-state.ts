@@ -18,20 +18,24 @@ export interface GroupState {
   readonly last: string;
 }
 
-const script = defineScript(new URL("./group-state.lua", import.meta.url), (reply): GroupState | undefined => {
-  if (reply === null) return undefined;
-  const [length, oldest, newest, pending, oldestPending, last] = list(reply);
-  return {
-    length: integer(length),
-    oldest: text(oldest),
-    newest: text(newest),
-    pending: integer(pending),
-    oldestPending: text(oldestPending),
-    last: text(last),
-  };
-});
+const script = defineScript(
+  new URL("./group-state.lua", import.meta.url),
+  (reply): GroupState | undefined => {
+    if (reply === null) return undefined;
+    const [length, oldest, newest, pending, oldestPending, last] = list(reply);
+    return {
+      length: integer(length),
+      oldest: text(oldest),
+      newest: text(newest),
+      pending: integer(pending),
+      oldestPending: text(oldestPending),
+      last: text(last),
+    };
+  },
+  { keys: ["ready"], args: ["group"] },
+);
 
 /** @returns undefined if there is no group, or no entry in the stream */
 export function groupState({ redis, lane }: LaneQueue): Promise<GroupState | undefined> {
-  return script(redis, [laneKeys(lane).ready], [GROUP]);
+  return script(redis, laneKeys(lane), { group: GROUP });
 }

@@ -6,7 +6,10 @@ import { loadKeyOf } from "../../pieces/load.js";
 import { GROUP } from "../../keys.js";
 import type { LanesByKey } from "../stream.js";
 
-const script = defineScript(new URL("./refill.lua", import.meta.url), integer);
+const script = defineScript(new URL("./refill.lua", import.meta.url), integer, {
+  keys: ["load", { ready: [] }],
+  args: ["group", { lanes: ["model", "room"] }],
+});
 
 /** The lanes of a model, and how many requests of the model the worker can take. */
 export interface Wanted {
@@ -26,8 +29,8 @@ export async function refill(redis: RedisClient, wanted: readonly Wanted[]): Pro
     [...lanes].map(([ready, { bucket }]) => ({ ready, bucket, model, room })),
   );
   const calls = chunks(lanes, () => 0, AT_ONCE).map((some) => {
-    const keys = [...some.map(({ ready }) => ready), loadKeyOf(redis, some[0]?.bucket ?? 0)];
-    return script(redis, keys, [GROUP, ...some.flatMap(({ model, room }) => [model, room])]);
+    const keys = { load: loadKeyOf(redis, some[0]?.bucket ?? 0), ready: some.map(({ ready }) => ready) };
+    return script(redis, keys, { group: GROUP, lanes: some });
   });
   return (await Promise.all(calls)).reduce((sum, count) => sum + count, 0);
 }

@@ -5,13 +5,16 @@ import { GROUP, laneKeys } from "../../keys.js";
 import { loadKeyOf } from "../../pieces/load.js";
 import type { LaneQueue } from "../lane.js";
 
-const script = defineScript(new URL("./requeue.lua", import.meta.url), integer);
+const script = defineScript(new URL("./requeue.lua", import.meta.url), integer, {
+  keys: ["ready", "runs", "load"],
+  args: ["group", { entries: [] }],
+});
 
 /**
  * @param deliveries candidates; the script checks each again
  * @returns how many entries the script queued again
  */
 export function requeue({ redis, lane }: LaneQueue, deliveries: readonly Delivery[]): Promise<number> {
-  const { ready, runs } = laneKeys(lane);
-  return script(redis, [ready, runs, loadKeyOf(redis, lane.bucket)], [GROUP, ...deliveries.map(({ entry }) => entry)]);
+  const keys = { ...laneKeys(lane), load: loadKeyOf(redis, lane.bucket) };
+  return script(redis, keys, { group: GROUP, entries: deliveries.map(({ entry }) => entry) });
 }

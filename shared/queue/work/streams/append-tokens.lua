@@ -4,16 +4,25 @@
 -- fixed index in its log, so the script finds the records of an earlier call whose reply was lost,
 -- and does not write them again. After the seal the final record decides the outcome, and only the
 -- worker that owns the entry can commit that outcome.
---   KEYS     the ready stream of each lane of the call. The script builds the keys of outcome
---            hashes and logs from the tag of the lane's bucket, so in a cluster all lanes are of
---            the same bucket
---   ARGV[1] group   ARGV[2] consumer
---   ARGV[3] whether to obey `wanted` 0/1: gateways renew the field, and cannot while Redis is away
---   then three per lane:  tag of the bucket and model `{tag}:model`, the oldest and the newest
---                         entry
---   then per request:  number of the lane from 1, entry, name of the request, index of the first
---                      record, FINAL if the last record is the final record, SEEN if the caller has
---                      appended with LOOK a moment ago, else LOOK; count of records, records...
+--   KEYS.ready[]    the stream of each lane of the call. The script builds the keys of outcome
+--                   hashes and logs from the tag of the lane's bucket, so in a cluster all lanes
+--                   are of the same bucket
+--   ARGV.group
+--   ARGV.consumer
+--   ARGV.heed       whether to obey `wanted` 0/1: gateways renew the field, and cannot while Redis
+--                   is away
+--   ARGV.lanes[]    for each ready stream:
+--     .base         tag of the bucket and model, `{tag}:model`
+--     .oldest       the oldest entry
+--     .newest       the newest entry
+--   ARGV.requests[]
+--     .lane         number of the lane, from 1
+--     .entry
+--     .name         name of the request
+--     .first        index of the first record
+--     .what         FINAL if the last record is the final record, SEEN if the caller has appended
+--                   with LOOK a moment ago, else LOOK
+--     .records...
 --   With SEEN the script compares only the length of the log. The length cannot show that no client
 --   wants the stream any more. Any other end of a stream takes the entry from the caller or changes
 --   the log (cancel.lua), so the script sees it.
@@ -33,14 +42,13 @@
 -- The most entries that a worker usually has in a lane.
 local MOST_OWNED = 1088
 local LOOK, FINAL, SEEN = '0', '1', '2'
-local group, consumer, heed = ARGV[1], ARGV[2], ARGV[3] == '1'
+local group, consumer, heed = ARGV.group, ARGV.consumer, ARGV.heed == '1'
 -- include ../../pieces/time.lua
 
 local lanes = {}
-for i = 1, #KEYS do
-  local a = 1 + 3 * i
-  local lane = {ready = KEYS[i], base = ARGV[a]}
-  lane.owns = ownedBy(group, consumer, lane.ready, ARGV[a + 1], ARGV[a + 2], MOST_OWNED)
+for i = 1, #KEYS.ready do
+  local lane = {ready = KEYS.ready[i], base = ARGV.lanes[i].base}
+  lane.owns = ownedBy(group, consumer, lane.ready, ARGV.lanes[i].oldest, ARGV.lanes[i].newest, MOST_OWNED)
   lanes[i] = lane
 end
 
@@ -53,7 +61,7 @@ local function appended(log, first, from, to)
   return false
 end
 
--- The records are ARGV[from] to ARGV[to].
+-- The records are the arguments `from` to `to`.
 local function append(lane, entry, request, first, what, from, to)
   if not lane.owns(entry) then return 'lost' end
   local log = 'log:' .. lane.base .. ':' .. request
@@ -72,13 +80,13 @@ local function append(lane, entry, request, first, what, from, to)
   if sealed then
     -- This very call has sealed the log, and its reply was lost; or another worker has, with other
     -- records. A worker that took those records for its own would append behind the final record.
-    if final and redis.call('LINDEX', log, -1) == ARGV[to] then return 'appended' end
+    if final and redis.call('LINDEX', log, -1) == ARGV.records(to) then return 'appended' end
     return 'lost'
   end
   if length < first or (final and length >= past) then return 'gap' end
   if unwanted and length == first then return 'unwanted' end
 
-  for i = from + length - first, to do redis.call('RPUSH', log, ARGV[i]) end
+  for i = from + length - first, to do redis.call('RPUSH', log, ARGV.records(i)) end
   -- The log lives as long as the outcome hash. The commit sets the TTL of both.
   if length == 0 then
     local lapses = redis.call('PEXPIRETIME', out)
@@ -95,11 +103,11 @@ local function append(lane, entry, request, first, what, from, to)
 end
 
 local said = {}
-local at = 3 + 3 * #KEYS
-while at < #ARGV do
-  local count = tonumber(ARGV[at + 6])
-  said[#said + 1] = append(lanes[tonumber(ARGV[at + 1])], ARGV[at + 2], ARGV[at + 3], tonumber(ARGV[at + 4]), ARGV[at + 5],
-    at + 7, at + 6 + count)
-  at = at + 6 + count
+local at = ARGV.lanes.FIRST + ARGV.lanes.WIDTH * #KEYS.ready
+while at <= #ARGV do
+  local from, count = at + ARGV.requests.WIDTH, tonumber(ARGV.requests(at).records)
+  said[#said + 1] = append(lanes[tonumber(ARGV.requests(at).lane)], ARGV.requests(at).entry, ARGV.requests(at).name,
+    tonumber(ARGV.requests(at).first), ARGV.requests(at).what, from, from + count - 1)
+  at = from + count
 end
 return said

@@ -4,8 +4,8 @@
  */
 import { requestName, type RequestInBucket } from "../../address.js";
 import { inCalls } from "../../calls.js";
-import { GROUP, modelTag } from "../../keys.js";
-import { defineScript, words, type Arg } from "../../../redis/script.js";
+import { GROUP } from "../../keys.js";
+import { defineScript, words } from "../../../redis/script.js";
 import { chunks } from "../../../chunks.js";
 import { laneTable, type Located, type WorkerQueue } from "../lane.js";
 
@@ -29,7 +29,17 @@ const [LOOK, FINAL, SEEN] = [0, 1, 2];
 const answers = ["appended", "lost", "ended", "unwanted", "gap"] as const;
 export type Appended = (typeof answers)[number];
 
-const script = defineScript(new URL("./append-tokens.lua", import.meta.url), words(answers), { durable: true });
+const script = defineScript(new URL("./append-tokens.lua", import.meta.url), words(answers), {
+  keys: [{ ready: [] }],
+  args: [
+    "group",
+    "consumer",
+    "heed",
+    { lanes: ["base", "oldest", "newest"] },
+    { requests: ["lane", "entry", "name", "first", "what", "records..."] },
+  ],
+  durable: true,
+});
 
 /**
  * Most bytes and requests of a call; a single larger request goes alone. A longer call would delay
@@ -59,15 +69,13 @@ function appendSome(
   appends: readonly Append[],
   heedWanted: boolean,
 ): Promise<Appended[]> {
-  const { lanes, keys, numberOf } = laneTable(appends);
-  const args: Arg[] = [GROUP, consumer, heedWanted ? 1 : 0];
-  for (const { lane, oldest, newest } of lanes) args.push(modelTag(lane), oldest, newest);
-  for (const append of appends) {
+  const { lanes, ready, numberOf } = laneTable(redis, appends);
+  const requests = appends.map((append) => {
     const { lane, entry, first, records, final, seen = false } = append;
     const what = final ? FINAL : seen ? SEEN : LOOK;
-    args.push(numberOf(lane), entry, requestName(append), first, what, records.length, ...records);
-  }
-  return script(redis, keys, args);
+    return { lane: numberOf(lane), entry, name: requestName(append), first, what, records };
+  });
+  return script(redis, { ready }, { group: GROUP, consumer, heed: heedWanted ? 1 : 0, lanes, requests });
 }
 
 function writtenBytes({ records }: Append): number {

@@ -9,7 +9,10 @@ import { unpublishedKey } from "../../keys.js";
 
 const answers = ["noted"] as const;
 
-const script = defineScript(new URL("./note-unpublished.lua", import.meta.url), (reply) => word(reply, answers));
+const script = defineScript(new URL("./note-unpublished.lua", import.meta.url), (reply) => word(reply, answers), {
+  keys: ["unpublished"],
+  args: ["ttl", { requests: [] }],
+});
 
 /** After this time the gateway has looked by itself, or is gone. */
 const KEPT_MS = 60_000;
@@ -19,5 +22,6 @@ const NAMES_AT_ONCE = 1_000;
 /** @param names from `requestName` */
 export async function noteUnpublished(redis: RedisClient, gateway: string, names: readonly string[]): Promise<void> {
   const limits = { bytes: Infinity, items: NAMES_AT_ONCE };
-  for (const some of chunks(names, () => 0, limits)) await script(redis, [unpublishedKey(gateway)], [KEPT_MS, ...some]);
+  const keys = { unpublished: unpublishedKey(gateway) };
+  for (const requests of chunks(names, () => 0, limits)) await script(redis, keys, { ttl: KEPT_MS, requests });
 }

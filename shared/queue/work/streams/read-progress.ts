@@ -30,10 +30,16 @@ export interface TakenProgress extends Progress {
   readonly standsSince: number;
 }
 
-const script = defineScript(new URL("./read-progress.lua", import.meta.url), (reply) => {
-  const [joined, ...facts] = list(reply).map((part) => (part === null ? undefined : text(part)));
-  return { ...progress(joined ? joined.split("\n") : [], facts), standsSince: Number(facts[4]) };
-});
+const script = defineScript(
+  new URL("./read-progress.lua", import.meta.url),
+  (reply) => {
+    const parts = list(reply).map((part) => (part === null ? undefined : text(part)));
+    const [joined, digest, kind, sealed, wanted, since] = parts;
+    const records = joined ? joined.split("\n") : [];
+    return { ...progress(records, [digest, kind, sealed, wanted]), standsSince: Number(since) };
+  },
+  { keys: ["log", "record"], args: ["takenOver"] },
+);
 
 /**
  * @param takenOver whether the caller takes the streams over from a worker that did not end them
@@ -44,8 +50,9 @@ export function readProgress(
   addresses: readonly RequestAddress[],
   takenOver = false,
 ): Promise<TakenProgress[]> {
-  const args = [takenOver ? 1 : 0];
-  return Promise.all(addresses.map((address) => script(redis, [logKey(address), outcomeKey(address)], args)));
+  const args = { takenOver: takenOver ? 1 : 0 };
+  const keysOf = (address: RequestAddress) => ({ log: logKey(address), record: outcomeKey(address) });
+  return Promise.all(addresses.map((address) => script(redis, keysOf(address), args)));
 }
 
 export type StreamState = Pick<Progress, "state" | "wantedUntil">;

@@ -7,41 +7,44 @@
 -- stream of a dead worker ran alone, each would wait for all the rest.
 -- Progress clears the counts against a stream: runs alone that ended after their first token do not
 -- count against it.
---   KEYS[1] ready stream   KEYS[2] runs hash   then two per entry:  outcome hash, log
---   ARGV[1] group   ARGV[2] consumer   ARGV[3] name of this takeover, a new name for each
---   ARGV[4..] entries
+--   KEYS.ready       the stream of the lane
+--   KEYS.runs        hash: the runs of each suspect, by entry (begin-alone.lua)
+--   KEYS.requests[]  for each entry:
+--     .record        the outcome hash (outcome.lua)
+--     .log
+--   ARGV.group
+--   ARGV.consumer
+--   ARGV.takeover    name of this takeover, a new name for each
+--   ARGV.entries[]
 --   Returns a word for each entry
 --           'together'  run beside other streams
 --           'alone'     no progress since the takeover before last
 --           'ended'     the request has an outcome, or its outcome hash is gone
 --           'lost'      the caller no longer owns the entry
 --           A repeated call with the same name gets the same 'together' or 'alone'
-local ready, runs, group, consumer, name = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3]
-
 local function takeOver(out, log, entry)
-  if #redis.call('XPENDING', ready, group, entry, entry, 1, consumer) == 0 then return 'lost' end
+  if #redis.call('XPENDING', KEYS.ready, ARGV.group, entry, entry, 1, ARGV.consumer) == 0 then return 'lost' end
   local facts = redis.call('HMGET', out, 'digest', 'kind', 'taken')
   if not facts[1] or facts[2] then return 'ended' end
   -- Length of the log at the last takeover, takeovers in a row without progress, name of the last
   -- takeover.
   local reached, idle, last = (facts[3] or '0 0 '):match('^(%d+) (%d+) (.*)$')
-  if last ~= name then
+  if last ~= ARGV.takeover then
     local length = redis.call('LLEN', log)
     if length > tonumber(reached) then
       idle = 0
-      redis.call('HDEL', runs, entry)
+      redis.call('HDEL', KEYS.runs, entry)
     else
       idle = idle + 1
     end
-    redis.call('HSET', out, 'taken', length .. ' ' .. idle .. ' ' .. name)
+    redis.call('HSET', out, 'taken', length .. ' ' .. idle .. ' ' .. ARGV.takeover)
   end
   if tonumber(idle) <= 1 then return 'together' end
   return 'alone'
 end
 
 local said = {}
-for i = 4, #ARGV do
-  local k = 2 * i - 5
-  said[#said + 1] = takeOver(KEYS[k], KEYS[k + 1], ARGV[i])
+for i = 1, #ARGV.entries do
+  said[i] = takeOver(KEYS.requests[i].record, KEYS.requests[i].log, ARGV.entries[i])
 end
 return said

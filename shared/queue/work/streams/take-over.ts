@@ -7,7 +7,10 @@ import { ofEachLane, type Located, type WorkerQueue } from "../lane.js";
 const answers = ["together", "alone", "ended", "lost"] as const;
 export type Takeover = (typeof answers)[number];
 
-const script = defineScript(new URL("./take-over.lua", import.meta.url), words(answers));
+const script = defineScript(new URL("./take-over.lua", import.meta.url), words(answers), {
+  keys: ["ready", "runs", { requests: ["record", "log"] }],
+  args: ["group", "consumer", "takeover", { entries: [] }],
+});
 
 /**
  * @param name names this takeover, and is never empty: the call is safe to repeat under the same
@@ -20,8 +23,8 @@ export function takeOver(
   name: string,
 ): Promise<Takeover[]> {
   return ofEachLane(deliveries, (lane, some) => {
-    const { ready, runs } = laneKeys(lane);
-    const keys = some.flatMap((delivery) => [outcomeKey(delivery), logKey(delivery)]);
-    return script(redis, [ready, runs, ...keys], [GROUP, consumer, name, ...some.map(({ entry }) => entry)]);
+    const requests = some.map((delivery) => ({ record: outcomeKey(delivery), log: logKey(delivery) }));
+    const entries = some.map(({ entry }) => entry);
+    return script(redis, { ...laneKeys(lane), requests }, { group: GROUP, consumer, takeover: name, entries });
   });
 }

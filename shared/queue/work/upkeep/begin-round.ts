@@ -7,11 +7,14 @@ import type { LaneQueue } from "../lane.js";
 
 const answers = ["begun", "taken"] as const;
 
-const script = defineScript(new URL("./begin-round.lua", import.meta.url), (reply) => word(reply, answers));
+const script = defineScript(new URL("./begin-round.lua", import.meta.url), (reply) => word(reply, answers), {
+  keys: ["task"],
+  args: ["consumer", "roundMs"],
+});
 
 /** Whether this worker reconciles the lane in this round. */
 export async function beginRound({ redis, lane, consumer }: LaneQueue, roundMs: number): Promise<boolean> {
-  return (await script(redis, [laneKeys(lane).reconciler], [consumer, roundMs])) === "begun";
+  return (await script(redis, { task: laneKeys(lane).reconciler }, { consumer, roundMs })) === "begun";
 }
 
 /** Whether this worker moves states of this bucket to disk in this round. */
@@ -21,10 +24,11 @@ export async function beginHibernation(
   worker: string,
   roundMs: number,
 ): Promise<boolean> {
-  return (await script(redis, [hibernationKeys(where).round], [worker, Math.ceil(roundMs)])) === "begun";
+  const args = { consumer: worker, roundMs: Math.ceil(roundMs) };
+  return (await script(redis, { task: hibernationKeys(where).round }, args)) === "begun";
 }
 
 /** Whether this worker looks after retired pins in this round. */
 export async function beginUpkeep(redis: RedisClient, worker: string, roundMs: number): Promise<boolean> {
-  return (await script(redis, [registryKeys.upkeep], [worker, roundMs])) === "begun";
+  return (await script(redis, { task: registryKeys.upkeep }, { consumer: worker, roundMs })) === "begun";
 }

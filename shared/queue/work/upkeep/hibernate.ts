@@ -13,7 +13,10 @@ export interface Sleeping {
   readonly pointer: string;
 }
 
-const script = defineScript(new URL("./hibernate.lua", import.meta.url), integer);
+const script = defineScript(new URL("./hibernate.lua", import.meta.url), integer, {
+  keys: ["reached", { checkpoints: [] }],
+  args: ["reached", "ttl", { pointers: [] }],
+});
 
 /** After so long without a hibernation, the next round looks at all idle sequences again. */
 const REACHED_TTL_MS = 86_400_000;
@@ -29,6 +32,6 @@ export function hibernate(
   sleeping: readonly Sleeping[],
   reached: number,
 ): Promise<number> {
-  const keys = [hibernationKeys(where).reached, ...sleeping.map(({ key }) => key)];
-  return script(redis, keys, [reached, REACHED_TTL_MS, ...sleeping.map(({ pointer }) => pointer)]);
+  const keys = { ...hibernationKeys(where), checkpoints: sleeping.map(({ key }) => key) };
+  return script(redis, keys, { reached, ttl: REACHED_TTL_MS, pointers: sleeping.map(({ pointer }) => pointer) });
 }

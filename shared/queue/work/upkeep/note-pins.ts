@@ -4,10 +4,13 @@ import { defineScript, integer } from "../../../redis/script.js";
 import { registryKeys } from "../../keys.js";
 import { pinField, pinValue, type ServedPin } from "../../pins.js";
 
-const script = defineScript(new URL("./note-pins.lua", import.meta.url), integer);
+const script = defineScript(new URL("./note-pins.lua", import.meta.url), integer, {
+  keys: ["pins"],
+  args: [{ pins: ["field", "value"] }],
+});
 
 /** Safe to repeat. A worker calls this after its announcement. */
 export async function notePins(redis: RedisClient, pins: readonly ServedPin[]): Promise<void> {
-  const entries = pins.flatMap((pin) => [pinField(pin), pinValue(pin)]);
-  if (entries.length > 0) await script(redis, [registryKeys.pins], entries);
+  const entries = pins.map((pin) => ({ field: pinField(pin), value: pinValue(pin) }));
+  if (entries.length > 0) await script(redis, registryKeys, { pins: entries });
 }

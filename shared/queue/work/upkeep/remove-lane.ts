@@ -6,10 +6,12 @@ import { laneKeys } from "../../keys.js";
 
 const answers = ["removed", "in-use"] as const;
 
-const script = defineScript(new URL("./remove-lane.lua", import.meta.url), (reply) => word(reply, answers));
+const script = defineScript(new URL("./remove-lane.lua", import.meta.url), (reply) => word(reply, answers), {
+  keys: ["ready", "queue", "runs", "reconciler"],
+  args: [],
+});
 
 /** Safe to repeat. */
 export async function removeLane(redis: RedisClient, lane: Lane): Promise<(typeof answers)[number]> {
-  const { ready, queue, runs, reconciler } = laneKeys(lane);
-  return script(redis, [ready, queue, runs, reconciler], []);
+  return script(redis, laneKeys(lane), {});
 }

@@ -1,0 +1,98 @@
+/** One request to an endpoint, as the endpoint's handler sees it. */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Context } from "hono";
+import { InferenceError } from "#shared/errors.js";
+import type { Bodies, BodyTerms } from "../http/bodies.js";
+import { readIdempotencyKey } from "../http/headers.js";
+import type { Limits } from "../formats/limits.js";
+import type { GatewayEnv } from "../http/router.js";
+import type { TenantOf } from "../http/tenant.js";
+import type { Caller } from "../service/caller.js";
+import type { Endpoint } from "./endpoint.js";
+import { readMembers, type Members, type MemberValues } from "./members.js";
+import { readQuery, type Parameters, type ParameterValues } from "./parameters.js";
+
+/** What reading a request takes. */
+export interface AskedTerms {
+  readonly tenantOf: TenantOf;
+  readonly bodies: Bodies;
+  readonly limits: Limits;
+  readonly onBug: (error: unknown, c: Context<GatewayEnv>) => void;
+}
+
+export class Asked<P extends Parameters = Parameters, M extends Members = Members> {
+  readonly caller: Caller;
+  readonly query: ParameterValues<P>;
+  readonly #endpoint: Endpoint;
+  readonly #c: Context<GatewayEnv>;
+  readonly #terms: AskedTerms;
+
+  /** @throws InferenceError if the request names no tenant, or its query is wrong */
+  constructor(endpoint: Endpoint, c: Context<GatewayEnv>, terms: AskedTerms) {
+    this.#endpoint = endpoint;
+    this.#c = c;
+    this.#terms = terms;
+    const { right, query, ignoresOthers, isWebSocket = false } = endpoint;
+    this.caller = { tenant: right === undefined || isWebSocket ? "" : this.#tenant() };
+    const isRead = query !== undefined && !isWebSocket;
+    this.query = isRead ? readQuery(this.incoming.url ?? "", query as P, ignoresOthers) : ({} as ParameterValues<P>);
+  }
+
+  get incoming(): IncomingMessage {
+    return this.#c.env.incoming;
+  }
+
+  get outgoing(): ServerResponse {
+    return this.#c.env.outgoing;
+  }
+
+  /** The limits of a request. */
+  get limits(): Limits {
+    return this.#terms.limits;
+  }
+
+  /** A segment of the path that the client has chosen, decoded once; "" if the path has none. */
+  segment(name: string): string {
+    return this.#c.req.param(name) ?? "";
+  }
+
+  /** @throws InferenceError */
+  idempotencyKey(): string | undefined {
+    return readIdempotencyKey(this.incoming.headers);
+  }
+
+  /**
+   * Receives the members that the endpoint declares.
+   * @throws InferenceError
+   */
+  members(): Promise<MemberValues<M>> {
+    const { members = {}, mayBeEmpty } = this.#endpoint;
+    return this.body({}, (bytes) => readMembers(bytes, members as M, mayBeEmpty));
+  }
+
+  /**
+   * Receives the body.
+   * @param terms limits other than those of a short JSON body
+   * @throws InferenceError
+   */
+  body<T>(terms: Partial<BodyTerms>, read: (bytes: Buffer) => T | Promise<T>): Promise<T> {
+    const { bodies, limits } = this.#terms;
+    const encoding = this.incoming.headers["content-encoding"];
+    return bodies.use(this.incoming, { maxBytes: limits.controlBytes, encoding, ...terms }, read);
+  }
+
+  /** @throws InferenceError if the request names no tenant, and has to */
+  #tenant(): string {
+    try {
+      return this.#terms.tenantOf(this.incoming);
+    } catch (error) {
+      if (this.#endpoint.isTenantOptional === true && error instanceof InferenceError) return "";
+      throw error;
+    }
+  }
+
+  /** Logs an error that comes after the answer has begun. */
+  onBug(error: unknown): void {
+    this.#terms.onBug(error, this.#c);
+  }
+}

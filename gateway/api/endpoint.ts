@@ -1,0 +1,64 @@
+/**
+ * An endpoint of the HTTP API, declared: the router, the test of all paths and the document of the
+ * API read the same declaration. A handler calls a service and says how the value is answered.
+ */
+import type { z } from "zod";
+import type { ErrorCode } from "#shared/errors.js";
+import type { Reply } from "../formats/reply.js";
+import type { Asked } from "./asked.js";
+import type { Members } from "./members.js";
+import type { Parameters } from "./parameters.js";
+
+export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+
+/** Every caller has the right `use` to the things of its own tenant. */
+export type Right = "use";
+
+/** The body of an answer: JSON of a shape, bytes or events of a media type, or nothing. */
+export type Answer =
+  | { readonly says: string; readonly shape: () => z.ZodType }
+  | { readonly says: string; readonly mediaType: string }
+  | { readonly says: string };
+
+export interface Declared<S, P extends Parameters, M extends Members> {
+  readonly method: Method;
+  /** A segment `:name` is chosen by the client. */
+  readonly path: string;
+  /** Undefined if the path names no tenant, and shows nothing of any tenant. */
+  readonly right?: Right;
+  /** Whether a caller without a valid tenant may ask, too. Then `caller.tenant` is empty. */
+  readonly isTenantOptional?: boolean;
+  /** What the endpoint does, in one sentence. */
+  readonly does: string;
+  /** Absent if the endpoint reads no query; then it ignores a query. */
+  readonly query?: P;
+  /** Whether the endpoint ignores other parameters, and takes the first of several. */
+  readonly ignoresOthers?: boolean;
+  /** The members of a JSON object. */
+  readonly members?: M;
+  /** Whether no body counts as an empty object. */
+  readonly mayBeEmpty?: boolean;
+  /** The media type of a body that the endpoint reads by itself. */
+  readonly body?: string;
+  /**
+   * Whether the path is for WebSockets, which another part answers. `handle` refuses every other
+   * request, and nothing reads that request's tenant and query.
+   */
+  readonly isWebSocket?: boolean;
+  /** Headers of every answer of `handle`, refusals included. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** By status. */
+  readonly answers: Readonly<Record<number, Answer>>;
+  /** The codes of its refusals, beside those that every endpoint may answer (`refusals.ts`). */
+  readonly refusals?: readonly ErrorCode[];
+  /** @returns undefined if the handler has written the answer itself */
+  handle(asked: Asked<P, M>, service: S): Reply | undefined | Promise<Reply | undefined>;
+}
+
+/** An endpoint whose handler calls the service `S`. */
+export type Endpoint<S = never> = Declared<S, Parameters, Members>;
+
+/** Declares the endpoints of a service, with the types of each query and body. */
+export function endpointsOf<S>() {
+  return <const P extends Parameters, const M extends Members>(declared: Declared<S, P, M>): Endpoint<S> => declared;
+}

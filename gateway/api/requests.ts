@@ -1,0 +1,99 @@
+/** `/v2/requests/<id>`: the status of a request, and its end on the client's behalf. */
+import { z } from "zod";
+import { errorKinds } from "#shared/errors.js";
+import { jsonReply, jsonTextReply, noContent, type Reply } from "../formats/reply.js";
+import { requestStates, type RequestState } from "../requests/status.js";
+import type { RequestService } from "../service/requests.js";
+import { endpointsOf } from "./endpoint.js";
+
+const endpoint = endpointsOf<RequestService>();
+
+/** The text of a generator's request, as far as the request has come. */
+const generated = () => ({
+  choices: z.array(
+    z.strictObject({ index: z.number(), text: z.string(), finish_reason: z.enum(["stop", "length"]).nullable() }),
+  ),
+  usage: z.strictObject({ prompt_tokens: z.number(), completion_tokens: z.number() }).optional(),
+});
+
+const failureShape = () => {
+  const { choices, usage } = generated();
+  const error = { error: z.string(), code: z.string(), reason: z.string().optional() };
+  return z.strictObject({ ...error, choices: choices.optional(), usage });
+};
+
+const tensorsShape = () =>
+  z.strictObject({
+    model_name: z.string(),
+    model_version: z.string(),
+    parameters: z.strictObject({ sequence_step: z.number() }).optional(),
+    outputs: z.array(
+      z.strictObject({
+        name: z.string(),
+        datatype: z.string(),
+        shape: z.array(z.number()),
+        data: z.array(z.unknown()),
+      }),
+    ),
+  });
+
+const statusShape = () =>
+  z.strictObject({
+    id: z.string(),
+    model_name: z.string(),
+    model_version: z.string(),
+    subject: z.string().optional(),
+    state: z.enum(requestStates),
+    admitted_at: z.string().nullable(),
+    began_at: z.string().nullable(),
+    ended_at: z.string().nullable(),
+    outcome: z.union([z.strictObject(generated()), failureShape(), tensorsShape()]).optional(),
+  });
+
+const endedShape = () =>
+  z.strictObject({ error: z.string(), code: z.literal("already_ended"), state: z.enum(requestStates) });
+
+export const requestEndpoints = [
+  endpoint({
+    method: "GET",
+    path: "/v2/requests/:id",
+    right: "use",
+    does: "Shows the status of a request, with its outcome once it has ended.",
+    answers: { 200: { says: "The status.", shape: statusShape } },
+    refusals: ["unknown_request"],
+    handle: async (asked, requests) => jsonTextReply((await requests.status(asked.caller, asked.segment("id"))).json),
+  }),
+  endpoint({
+    method: "DELETE",
+    path: "/v2/requests/:id",
+    right: "use",
+    does: "Cancels a request.",
+    answers: {
+      204: { says: "The request is cancelled, now or before." },
+      409: { says: "The request had ended in another way.", shape: endedShape },
+    },
+    refusals: ["unknown_request"],
+    async handle(asked, requests) {
+      const ended = await requests.cancel(asked.caller, asked.segment("id"));
+      return ended === undefined ? noContent : endedBefore(ended.state);
+    },
+  }),
+  endpoint({
+    method: "POST",
+    path: "/v2/requests/:id/detach",
+    right: "use",
+    does: "Lets a request run to its end, even without a reader of its stream.",
+    answers: { 204: { says: "The request needs no reader." } },
+    refusals: ["unknown_request"],
+    async handle(asked, requests) {
+      await requests.detach(asked.caller, asked.segment("id"));
+      return noContent;
+    },
+  }),
+];
+
+function endedBefore(state: RequestState): Reply {
+  const code = "already_ended";
+  const { status, texts } = errorKinds[code];
+  return jsonReply({ error: texts.usual, code, state }, status);
+}

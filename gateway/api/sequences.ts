@@ -1,0 +1,210 @@
+/** `/v2/models/<m>[/versions/<v>]/sequences`: the operations on sequences as a whole. */
+import { z } from "zod";
+import type { CorrelationId } from "#shared/contract/sequence.js";
+import { InferenceError } from "#shared/errors.js";
+import { readCorrelationId } from "../admission/request-terms.js";
+import { checkSequenceId } from "../formats/kserve/validate.js";
+import { stateBodyLimit } from "../formats/limits.js";
+import { jsonReply } from "../formats/reply.js";
+import { pathOf } from "../http/router.js";
+import { readSequenceId, type Change, type Named } from "../sequences/sequence-id.js";
+import type { SequenceService } from "../service/sequences.js";
+import type { Asked } from "./asked.js";
+import { endpointsOf } from "./endpoint.js";
+import { needed, type Member } from "./members.js";
+import { forModel, modelOf } from "./model-path.js";
+import { pageSize, text, type Parameter } from "./parameters.js";
+
+const endpoint = endpointsOf<SequenceService>();
+
+const BYTES = "application/octet-stream";
+
+const sequenceShape = () =>
+  z.strictObject({
+    // An integer goes up to 2^64-1, and JavaScript's own parser rounds it.
+    sequence_id: z.union([z.number(), z.string()]),
+    step: z.number(),
+    idle_deadline: z.string().nullable(),
+    worker: z.string().nullable(),
+    version: z.string(),
+    state_bytes: z.number(),
+    checkpoints: z.array(z.number()),
+  });
+
+/** How to read an id of digits alone in a path. `readSequenceId` refuses any other word. */
+const type: Parameter<string | undefined> = { ...text, schema: { type: "string", enum: ["string", "uint64"] } };
+
+const stepSchema = { type: "integer", minimum: 1 };
+const step: Member<number> = { schema: stepSchema, read: readStep };
+const stepOfQuery: Parameter<number | undefined> = {
+  schema: stepSchema,
+  read: ([given]) => (given === undefined ? undefined : readStep(Number(given || Number.NaN))),
+};
+const newId: Member<CorrelationId> = {
+  schema: { anyOf: [{ type: "integer", minimum: 0 }, { type: "string" }] },
+  read: readCorrelationId,
+};
+
+/** A request about a single sequence. */
+type AskedForOne = Pick<Asked, "caller" | "incoming" | "segment" | "idempotencyKey"> & {
+  readonly query: { readonly type: string | undefined };
+};
+
+export const sequenceEndpoints = forModel(
+  endpoint({
+    method: "GET",
+    path: "/v2/models/:model/sequences",
+    right: "use",
+    does: "Lists the live sequences of a model, in no order.",
+    query: { limit: pageSize(100, 1_000), after: text },
+    answers: {
+      200: {
+        says: "A page of sequences; `next` is the `after` of the next page.",
+        shape: () => z.strictObject({ sequences: z.array(sequenceShape()), next: z.string().optional() }),
+      },
+    },
+    refusals: ["unknown_model", "model_unavailable"],
+    handle: async (asked, sequences) => jsonReply(await sequences.list(asked.caller, modelOf(asked), asked.query)),
+  }),
+  endpoint({
+    method: "GET",
+    path: "/v2/models/:model/sequences/:id",
+    right: "use",
+    does: "Shows a sequence.",
+    query: { type },
+    answers: { 200: { says: "The sequence.", shape: sequenceShape } },
+    refusals: ["unknown_model", "model_unavailable", "sequence_unknown"],
+    handle: async (asked, sequences) => jsonReply(await sequences.describe(named(asked, sequences))),
+  }),
+  endpoint({
+    method: "DELETE",
+    path: "/v2/models/:model/sequences/:id",
+    right: "use",
+    does: "Ends a sequence. Steps from before still run.",
+    query: { type },
+    answers: { 200: { says: "The sequence as it stood before.", shape: sequenceShape } },
+    refusals: ["unknown_model", "model_unavailable", "sequence_unknown", "idempotency_mismatch", "outcome_unknown"],
+    handle: async (asked, sequences) => jsonReply(await sequences.end(change(asked, sequences))),
+  }),
+  endpoint({
+    method: "POST",
+    path: "/v2/models/:model/sequences/:id/fork",
+    right: "use",
+    does: "Makes a second sequence that continues from the state that a sequence has now, or had after a step.",
+    query: { type },
+    members: { sequence_id: needed(newId), step },
+    answers: { 200: { says: "The new sequence.", shape: sequenceShape } },
+    refusals: [
+      "unknown_model",
+      "model_unavailable",
+      "sequence_unknown",
+      "sequence_exists",
+      "sequence_limit",
+      "sequence_busy",
+      "checkpoint_gone",
+      "state_lost",
+      "state_corrupt",
+      "idempotency_mismatch",
+      "outcome_unknown",
+    ],
+    async handle(asked, sequences) {
+      const from = change(asked, sequences);
+      const given = await asked.members();
+      return jsonReply(await sequences.copies.fork(from, given.sequence_id, given.step));
+    },
+  }),
+  endpoint({
+    method: "POST",
+    path: "/v2/models/:model/sequences/:id/rewind",
+    right: "use",
+    does: "Takes a sequence back to an earlier step.",
+    query: { type },
+    members: { step: needed(step) },
+    answers: { 200: { says: "The sequence as it stands then.", shape: sequenceShape } },
+    refusals: [
+      "unknown_model",
+      "model_unavailable",
+      "sequence_unknown",
+      "sequence_busy",
+      "checkpoint_gone",
+      "idempotency_mismatch",
+      "outcome_unknown",
+    ],
+    async handle(asked, sequences) {
+      const sequence = change(asked, sequences);
+      const given = await asked.members();
+      return jsonReply(await sequences.rewind(sequence, given.step));
+    },
+  }),
+  endpoint({
+    method: "GET",
+    path: "/v2/models/:model/sequences/:id/state",
+    right: "use",
+    does: "Exports the state that a sequence has now, or had after a step.",
+    query: { type, step: stepOfQuery },
+    answers: { 200: { says: "The state, as PUT takes it.", mediaType: BYTES } },
+    refusals: [
+      "unknown_model",
+      "model_unavailable",
+      "sequence_unknown",
+      "sequence_busy",
+      "checkpoint_gone",
+      "state_lost",
+      "state_corrupt",
+    ],
+    async handle(asked, sequences) {
+      const frame = await sequences.copies.export(named(asked, sequences), asked.query.step);
+      return { status: 200, headers: { "content-type": BYTES }, body: [frame] };
+    },
+  }),
+  endpoint({
+    method: "PUT",
+    path: "/v2/models/:model/sequences/:id/state",
+    right: "use",
+    does: "Makes a sequence from an exported state.",
+    query: { type },
+    body: BYTES,
+    answers: { 200: { says: "The new sequence.", shape: sequenceShape } },
+    refusals: [
+      "unknown_model",
+      "model_unavailable",
+      "frame_corrupt",
+      "frame_mismatch",
+      "sequence_unknown",
+      "sequence_exists",
+      "sequence_limit",
+      "idempotency_mismatch",
+      "outcome_unknown",
+    ],
+    async handle(asked, sequences) {
+      const to = change(asked, sequences);
+      // Refuses a wrong id before the body arrives, because the body may be long.
+      checkSequenceId(to.model, to.id);
+      const terms = { maxBytes: stateBodyLimit(asked.limits), jsonBytes: 0 };
+      return jsonReply(await asked.body(terms, (bytes) => sequences.copies.import(to, bytes)));
+    },
+  }),
+);
+
+/**
+ * Finds the model first, so that a path to an unknown model gives 404 whatever its id is.
+ * @throws InferenceError
+ */
+function named(asked: AskedForOne, sequences: SequenceService): Named {
+  const model = modelOf(asked);
+  // `readSequenceId` decodes the segment itself, because it refuses a wrong escape.
+  const segments = pathOf(asked.incoming.url ?? "").split("/");
+  const id = segments[model.version === undefined ? 5 : 7] ?? "";
+  return { ...sequences.ofModel(asked.caller, model), id: readSequenceId(id, asked.query.type) };
+}
+
+/** @throws InferenceError */
+function change(asked: AskedForOne, sequences: SequenceService): Change {
+  const idempotencyKey = asked.idempotencyKey();
+  return { ...named(asked, sequences), idempotencyKey };
+}
+
+function readStep(value: unknown): number {
+  if (typeof value === "number" && Number.isSafeInteger(value) && value >= 1) return value;
+  throw new InferenceError("invalid_argument", "step must be an integer of at least 1, counted from the START");
+}

@@ -1,0 +1,220 @@
+/**
+ * `GET /v2/requests/<id>/ws`: sends a request's records as text messages, from the client's
+ * position on. Refusals are HTTP replies, before the upgrade. Nothing is compressed, and clients
+ * only listen: the gateway ignores short texts, and closes the socket on any other message.
+ */
+import { STATUS_CODES, type IncomingMessage } from "node:http";
+import type { Duplex } from "node:stream";
+import { WebSocket, WebSocketServer } from "ws";
+import { z } from "zod";
+import { fixedError, InferenceError } from "#shared/errors.js";
+import { errorReply, isRefusal } from "../../formats/errors.js";
+import { chooseRequestId } from "../../http/headers.js";
+import { withHeaders, type Reply } from "../../formats/reply.js";
+import type { Log } from "../../http/router.js";
+import type { Cursor } from "../../stream/cursor.js";
+import { onlyTenant, type TenantOf } from "../../http/tenant.js";
+import type { RequestService } from "../../service/requests.js";
+import { endpointsOf } from "../endpoint.js";
+import { readQuery } from "../parameters.js";
+import { firstIndex, positionQuery } from "./events.js";
+
+const endpoint = endpointsOf<RequestService>();
+
+export const webSocketEndpoints = [
+  endpoint({
+    method: "GET",
+    path: "/v2/requests/:id/ws",
+    right: "use",
+    does: "Sends the records of a request as messages of a WebSocket, from the client's position on.",
+    query: positionQuery,
+    ignoresOthers: true,
+    isWebSocket: true,
+    answers: {
+      101: { says: "A text message for each record." },
+      426: {
+        says: "Refused: the request asks for no WebSocket.",
+        shape: () => z.strictObject({ error: z.string(), code: z.literal("invalid_argument") }),
+      },
+    },
+    refusals: ["unknown_request", "ahead_of_log", "resume_window_passed"],
+    handle() {
+      const reply = errorReply(fixedError("invalid_argument", "webSocketOnly"), "kserve", 426);
+      return withHeaders(reply, { upgrade: "websocket" });
+    },
+  }),
+];
+
+export interface WebSocketSettings {
+  readonly requests: RequestService;
+  /** By default all clients belong to the same tenant. */
+  readonly tenantOf?: TenantOf;
+  /** Called for each failure that is a bug and no refusal. */
+  readonly log: Log;
+  /** Time between two pings; the gateway cuts a client that has not answered a ping by the next. */
+  readonly pingMs?: number;
+}
+
+const defaultPingMs = 15_000;
+/** Largest message of a client, in bytes; after a larger message `ws` closes the connection. */
+const maxPayload = 1_048_576;
+/** Longest text message to ignore; a client that sends more takes this path for another. */
+const maxIgnoredBytes = 4_096;
+/**
+ * While more bytes than this are unsent, the next record waits until the message before it has
+ * left. So a client that reads nothing holds no more memory until an unanswered ping cuts the
+ * client.
+ */
+const maxBufferedBytes = 16 * 1024;
+/** Close codes of RFC 6455, section 7.4.1, and of the registry at IANA. */
+const normalClosure = 1000;
+const goingAway = 1001;
+const policyViolation = 1008;
+const internalError = 1011;
+const tryAgainLater = 1013;
+
+export class WebSocketEndpoint {
+  readonly #settings: WebSocketSettings;
+  readonly #server = new WebSocketServer({ noServer: true, maxPayload, perMessageDeflate: false });
+  #closing = false;
+
+  constructor(settings: WebSocketSettings) {
+    this.#settings = settings;
+    this.#server.on("headers", (headers: string[], incoming: IncomingMessage) => {
+      headers.push(`x-request-id: ${chooseRequestId(incoming.headers)}`);
+      headers.push(`baton-request-id: ${idOf(incoming)}`);
+    });
+  }
+
+  /** How many WebSockets are open. */
+  get size(): number {
+    return this.#server.clients.size;
+  }
+
+  /** Whether this endpoint accepts the requested upgrade. */
+  takes(incoming: IncomingMessage): boolean {
+    return (
+      incoming.method === "GET" &&
+      incoming.headers.upgrade?.toLowerCase() === "websocket" &&
+      idOf(incoming) !== undefined
+    );
+  }
+
+  /** Upgrades the connection and sends the records, or refuses with an HTTP reply. */
+  async accept(incoming: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+    socket.on("error", () => socket.destroy());
+    const { requests, tenantOf = onlyTenant, log } = this.#settings;
+    try {
+      if (this.#closing) throw fixedError("unavailable", "webSocketStopping");
+      const caller = { tenant: tenantOf(incoming) };
+      const { after } = readQuery(incoming.url ?? "", positionQuery, true);
+      const cursor = await requests.open(caller, idOf(incoming) ?? "", firstIndex(after, incoming.headers));
+      this.#server.handleUpgrade(incoming, socket, head, (client) => {
+        this.#watch(client);
+        if (this.#closing) client.close(goingAway);
+        sendRecords(client, socket, cursor).catch((error: unknown) => log({ err: error }, "websocket failed"));
+      });
+    } catch (error) {
+      if (!isRefusal(error)) log({ err: error }, "websocket failed");
+      refuseWebSocket(socket, incoming, errorReply(error));
+    }
+  }
+
+  /** Closes all WebSockets with the code after which clients continue at another gateway. */
+  close(): void {
+    this.#closing = true;
+    for (const client of this.#server.clients) client.close(goingAway);
+  }
+
+  /** Cuts the connections that are still open. */
+  terminate(): void {
+    for (const client of this.#server.clients) client.terminate();
+  }
+
+  /**
+   * Pings the client until it leaves, and closes the socket if the client does more than listen.
+   */
+  #watch(client: WebSocket): void {
+    let answered = true;
+    const pinging = setInterval(() => {
+      if (!answered) return client.terminate();
+      answered = false;
+      client.ping();
+    }, this.#settings.pingMs ?? defaultPingMs);
+    client.on("pong", () => (answered = true));
+    client.on("close", () => clearInterval(pinging));
+    // An error means an invalid frame; `ws` closes the connection with the right code.
+    client.on("error", () => undefined);
+    client.on("message", (data: Buffer, isBinary) => {
+      if (isBinary || data.length > maxIgnoredBytes) client.close(policyViolation);
+    });
+  }
+}
+
+/** @returns the request id in the path; undefined for another path */
+function idOf({ url = "" }: IncomingMessage): string | undefined {
+  return /^\/v2\/requests\/([^/?#]+)\/ws(?:\?|$)/.exec(url)?.[1];
+}
+
+/** Answers with an HTTP reply instead of the upgrade, and closes the connection. */
+export function refuseWebSocket(socket: Duplex, incoming: IncomingMessage, { status, headers, body }: Reply): void {
+  const text = body.join("");
+  const head = {
+    connection: "close",
+    ...headers,
+    "x-request-id": chooseRequestId(incoming.headers),
+    "content-length": String(Buffer.byteLength(text)),
+  };
+  const lines = Object.entries(head).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}\r\n${text}`, () => socket.destroy());
+}
+
+/**
+ * Sends a request's records to a WebSocket. Records wait for a busy socket, and all records of a
+ * turn of the event loop leave in a single write. Resolves when the stream has ended or the client
+ * has disconnected. An InferenceError becomes the reason of the close.
+ * @throws every other error; the client reads only "internal"
+ */
+async function sendRecords(client: WebSocket, socket: Duplex, cursor: Cursor): Promise<void> {
+  const disconnected = new AbortController();
+  client.on("close", () => disconnected.abort());
+  let corked = false;
+  /** Holds writes back until the end of this turn of the event loop. */
+  const cork = (): void => {
+    if (corked) return;
+    corked = true;
+    socket.cork();
+    setImmediate(() => {
+      corked = false;
+      socket.uncork();
+    });
+  };
+  /** @returns a promise if the next record must wait; false if the client has gone */
+  const send = (json: string): boolean | Promise<boolean> => {
+    if (client.readyState !== WebSocket.OPEN) return false;
+    cork();
+    if (client.bufferedAmount + json.length < maxBufferedBytes) {
+      client.send(json);
+      return true;
+    }
+    return new Promise((resolve) => {
+      client.send(json, (error) => resolve(error === undefined || error === null));
+    });
+  };
+
+  try {
+    for await (const page of cursor.pages(disconnected.signal)) {
+      for (const { json } of page) {
+        const sent = send(json);
+        if (sent !== true && !(await sent)) return;
+      }
+    }
+    client.close(normalClosure);
+  } catch (error) {
+    if (!(error instanceof InferenceError)) {
+      client.close(internalError, "internal");
+      throw error;
+    }
+    client.close(error.code === "unavailable" ? tryAgainLater : internalError, error.code);
+  }
+}

@@ -1,0 +1,50 @@
+/**
+ * `POST /v2/models/M[/versions/V]/generate` and `generate_stream`, Triton's generate extension: a
+ * flat JSON object instead of tensors. For generators, and any other model whose inputs flat JSON
+ * can express.
+ */
+import { fixedError } from "#shared/errors.js";
+import { textBodyLimit } from "../../formats/limits.js";
+import type { Reply } from "../../formats/reply.js";
+import { refuseRepeating } from "../../formats/kserve/text-generation.js";
+import { answerGenerate, textGeneration, textTensor } from "../../formats/kserve/answer.js";
+import { callOf, type ModelExchange } from "./exchange.js";
+import { renderGenerate } from "../../formats/kserve/generate-response.js";
+import type { ReadRequest } from "../../formats/kserve/read-request.js";
+import { receiveRequest } from "./receive-request.js";
+import { asEvent, streamText } from "./text-answer.js";
+
+/** @throws InferenceError */
+export async function generateOverHttp(exchange: ModelExchange): Promise<Reply> {
+  const call = callOf(exchange);
+  return answerGenerate(call, await receive(exchange));
+}
+
+/**
+ * @returns undefined if the answer was a stream
+ * @throws InferenceError
+ */
+export async function generateStreamOverHttp(exchange: ModelExchange): Promise<Reply | undefined> {
+  const { model, inference, outgoing } = exchange;
+  const call = callOf(exchange);
+  const read = await receive(exchange);
+  const generation = textGeneration(call, read);
+  if (generation?.request.background === true) return answerGenerate(call, read);
+  if (generation === undefined || generation.stream === false) return asEvent(await answerGenerate(call, read));
+  refuseRepeating(generation);
+  const refusal = await streamText(generation, inference, outgoing, (texts) =>
+    renderGenerate(model, read.id, [textTensor(read, texts, [1])]),
+  );
+  return refusal && asEvent(refusal);
+}
+
+function receive(exchange: ModelExchange): Promise<ReadRequest> {
+  const { incoming, model, others, limits } = exchange;
+  const encoding = incoming.headers["content-encoding"]?.trim().toLowerCase() ?? "";
+  if (encoding !== "" && encoding !== "identity") {
+    incoming.resume();
+    throw fixedError("invalid_argument", "contentEncoding");
+  }
+  const reading = { path: "generate", headerLength: undefined, model, others, limits } as const;
+  return receiveRequest(exchange, incoming, { maxBytes: textBodyLimit(limits) }, reading);
+}

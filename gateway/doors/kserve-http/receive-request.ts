@@ -1,0 +1,19 @@
+/** Receives the body of an infer or generate request over HTTP, and reads the request. */
+import type { IncomingMessage } from "node:http";
+import { fixedError } from "#shared/errors.js";
+import { jsonBytesOf, type BodyTerms } from "../../http/bodies.js";
+import type { ModelExchange } from "./exchange.js";
+import type { Reading, ReadRequest } from "../../formats/kserve/read-request.js";
+
+/** @throws InferenceError */
+export function receiveRequest(
+  { bodies, reader }: Pick<ModelExchange, "bodies" | "reader">,
+  incoming: IncomingMessage,
+  terms: BodyTerms,
+  reading: Reading,
+): Promise<ReadRequest> {
+  const stillWanted = (): void => {
+    if (incoming.socket.destroyed) throw fixedError("cancelled", "clientGone");
+  };
+  return bodies.use(incoming, terms, (body) => reader.read(body, jsonBytesOf(body, terms), reading, stillWanted));
+}

@@ -1,0 +1,95 @@
+/**
+ * Paths of Triton that refuse every request, so that Triton's clients hear the reason. A part of
+ * Triton's paths for shared memory answers: there are no regions.
+ */
+import { z } from "zod";
+import { fixedError, InferenceError } from "#shared/errors.js";
+import { endpointsOf, type Endpoint, type Method } from "../../api/endpoint.js";
+import { forModel } from "../../api/model-path.js";
+import { errorReply } from "../../formats/errors.js";
+import { jsonReply } from "../../formats/reply.js";
+
+const endpoint = endpointsOf<unknown>();
+
+export const refusedEndpoints = [
+  statistics("/v2/models/stats"),
+  ...forModel(statistics("/v2/models/:model/stats")),
+  ...["load", "unload"].flatMap(modelControl),
+  ...logging("/v2/logging", "logging"),
+  ...["/v2/trace/setting", "/v2/models/:model/trace/setting"].flatMap((path) => logging(path, "trace")),
+  ...["/v2/systemsharedmemory", "/v2/cudasharedmemory"].flatMap(sharedMemory),
+];
+
+/** @param refuse makes the error */
+function refused(method: Method, path: string, does: string, refuse: () => InferenceError): Endpoint<unknown> {
+  return endpoint({
+    method,
+    path,
+    does,
+    answers: {},
+    refusals: ["unsupported"],
+    handle() {
+      throw refuse();
+    },
+  });
+}
+
+function statistics(path: string): Endpoint<unknown> {
+  return refused("GET", path, "Refuses to give statistics.", () => unsupported("statistics"));
+}
+
+function logging(path: string, subject: "logging" | "trace"): Endpoint<unknown>[] {
+  const methods = ["GET", "POST"] as const;
+  const does = `Refuses to show or change the settings of ${subject}.`;
+  return methods.map((method) => refused(method, path, does, () => unsupported(subject)));
+}
+
+/**
+ * Refuses loading and unloading, because workers load the contents of their own directory. Triton's
+ * status for that is 503, but waiting changes nothing, so the code asks for no retry.
+ */
+function modelControl(action: string): Endpoint<unknown>[] {
+  const does = `Refuses to ${action} a model.`;
+  return [
+    endpoint({
+      method: "POST",
+      path: `/v2/repository/models/:model/${action}`,
+      does,
+      answers: {
+        503: {
+          says: "Workers load and unload models by themselves.",
+          shape: () => z.strictObject({ error: z.string(), code: z.literal("unsupported") }),
+        },
+      },
+      handle: () => errorReply(fixedError("unsupported", "modelControl"), "kserve", 503),
+    }),
+    refused("POST", `/v2/repository/:repository/models/:model/${action}`, does, () =>
+      fixedError("unsupported", "repositoryName"),
+    ),
+  ];
+}
+
+function sharedMemory(memory: string): Endpoint<unknown>[] {
+  const disabled = () => fixedError("unsupported", "sharedMemory");
+  return [
+    noRegions(`${memory}/status`),
+    noRegions(`${memory}/region/:region/status`),
+    refused("POST", `${memory}/region/:region/register`, "Refuses to register shared memory.", disabled),
+    refused("POST", `${memory}/region/:region/unregister`, "Refuses to unregister shared memory.", disabled),
+    refused("POST", `${memory}/unregister`, "Refuses to unregister all shared memory.", disabled),
+  ];
+}
+
+function noRegions(path: string): Endpoint<unknown> {
+  return endpoint({
+    method: "GET",
+    path,
+    does: "Lists the regions of shared memory, of which there are none.",
+    answers: { 200: { says: "An empty list.", shape: () => z.array(z.never()) } },
+    handle: () => jsonReply([]),
+  });
+}
+
+function unsupported(subject: string): InferenceError {
+  return new InferenceError("unsupported", `${subject} is not supported`);
+}

@@ -1,0 +1,97 @@
+/**
+ * OpenAI's paths, so that OpenAI's clients work without changes. Every answer under `/v1/` has
+ * OpenAI's form, refusals too.
+ */
+import { z } from "zod";
+import { parseRequestJson } from "#shared/json/members.js";
+import type { Inference } from "../../admission/inference.js";
+import { acceptedAnswer } from "../../api/accepted.js";
+import type { Asked } from "../../api/asked.js";
+import { endpointsOf } from "../../api/endpoint.js";
+import { queueRefusals, runFailures } from "../../api/refusals.js";
+import type { Fleet } from "../../fleet/watch.js";
+import { textBodyLimit } from "../../formats/limits.js";
+import { parseChatRequest } from "../../formats/openai/chat.js";
+import { parseCompletionRequest } from "../../formats/openai/completions.js";
+import { listModels, retrieveModel } from "../../formats/openai/models.js";
+import type { Reply } from "../../formats/reply.js";
+import { usualDeadline } from "../../generation/limits.js";
+import { prefersAsync } from "../../http/headers.js";
+import { answer } from "./answer.js";
+
+/** The parts that answer OpenAI's paths. */
+export interface OpenAiParts {
+  readonly fleet: Pick<Fleet, "directory">;
+  readonly inference: Inference;
+}
+
+const endpoint = endpointsOf<OpenAiParts>();
+
+const modelShape = () =>
+  z.strictObject({
+    id: z.string(),
+    object: z.literal("model"),
+    created: z.number(),
+    owned_by: z.literal("baton"),
+    max_model_len: z.number(),
+  });
+
+const generationTerms = {
+  method: "POST",
+  right: "use",
+  body: "application/json",
+  answers: {
+    200: { says: "The whole answer, or the events of a stream of chunks.", mediaType: "*/*" },
+    202: acceptedAnswer,
+  },
+  refusals: [...queueRefusals, ...runFailures, "result_expired", "resume_window_passed"],
+} as const;
+
+export const openAiEndpoints = [
+  endpoint({
+    method: "GET",
+    path: "/v1/models",
+    does: "Lists the models that generate text.",
+    answers: {
+      200: {
+        says: "All generators.",
+        shape: () => z.strictObject({ object: z.literal("list"), data: z.array(modelShape()) }),
+      },
+    },
+    handle: (_, { fleet }) => listModels(fleet.directory),
+  }),
+  endpoint({
+    method: "GET",
+    path: "/v1/models/:model",
+    does: "Shows a model that generates text.",
+    answers: { 200: { says: "The model.", shape: modelShape } },
+    refusals: ["unknown_model"],
+    handle: (asked, { fleet }) => retrieveModel(fleet.directory, asked.segment("model")),
+  }),
+  endpoint({
+    ...generationTerms,
+    path: "/v1/completions",
+    does: "Completes one or several prompts.",
+    handle: (asked, parts) => generate(asked, parts, parseCompletionRequest),
+  }),
+  endpoint({
+    ...generationTerms,
+    path: "/v1/chat/completions",
+    does: "Continues a chat.",
+    handle: (asked, parts) => generate(asked, parts, parseChatRequest),
+  }),
+];
+
+/** @throws InferenceError */
+async function generate(
+  asked: Asked,
+  { fleet, inference }: OpenAiParts,
+  parse: typeof parseCompletionRequest,
+): Promise<Reply | undefined> {
+  const { caller, incoming, outgoing, limits } = asked;
+  const idempotencyKey = asked.idempotencyKey();
+  const body = await asked.body({ maxBytes: textBodyLimit(limits) }, (bytes) => parseRequestJson(bytes));
+  const background = prefersAsync(incoming.headers);
+  const terms = { tenant: caller.tenant, deadlineMs: usualDeadline(limits), background };
+  return answer(parse(body, fleet.directory, idempotencyKey, terms), inference, outgoing);
+}
