@@ -71,6 +71,8 @@ class Run {
   #gateways: Gateway[] = [];
   #workers: Worker[] = [];
   #starts = 0;
+  /** Each client of the load has ended. */
+  #isOver = false;
 
   constructor(seed: number, real: Redis, fault: Fault | undefined) {
     this.#seed = seed;
@@ -92,20 +94,19 @@ class Run {
     for (let i = 0; i < this.#plan.workers; i++) this.#workers[i] = this.#startWorker();
     for (const strike of strikes) scheduler.plan(undefined, strike.at, "a fault", () => this.#strike(strike));
     const clients = new Clients(this.#setting, () => this.#gateways, this.#history, this.#random);
-    let isOver = false;
     scheduler.plan(clients.owner, 300, "the load begins", () => {
-      void clients.run(load).then(() => (isOver = true));
+      void clients.run(load).then(() => (this.#isOver = true));
     });
     let stuck: string | undefined;
     try {
-      await scheduler.run(durationMs, () => isOver);
+      await scheduler.run(durationMs, () => this.#isOver);
       this.#setting.chaos.calm();
       this.#trace.note("the plan", "CALM");
-      for (let before = -1; !isOver && this.#commits.length > before;) {
+      for (let before = -1; !this.#isOver && this.#commits.length > before;) {
         before = this.#commits.length;
-        await scheduler.run(scheduler.now + PATIENCE_MS, () => isOver);
+        await scheduler.run(scheduler.now + PATIENCE_MS, () => this.#isOver);
       }
-      if (!isOver) stuck = scheduler.pending();
+      if (!this.#isOver) stuck = scheduler.pending();
     } catch (error) {
       if (!(error instanceof Standstill)) throw error;
       stuck = error.message;
