@@ -3,13 +3,13 @@
  * earlier commit beside new ones, on one Redis and NATS. Each member in turn ends or is killed, and
  * comes back as the other version.
  *
- * BATON_EARLIER names a folder with an earlier commit, installed and built (test/README.md). The
- * commit must come from before jobs, so that it knows neither the paths nor the records of jobs.
+ * BATON_EARLIER names a folder with an earlier commit, installed and built (test/README.md). A
+ * commit from before jobs knows neither the paths nor the records of jobs, so a fleet of both has
+ * promises of its own.
  */
-import OpenAI, { toFile } from "openai";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { ended as endedBatch, inferLine, linesOf } from "../../support/batches/batches.js";
 import type { Fleet } from "../../support/fleet/fleet.js";
 import type { Member } from "../../support/fleet/member.js";
 import { root } from "../../support/fleet/root.js";
@@ -17,10 +17,11 @@ import { useFleet } from "../../support/fleet/use-fleet.js";
 import { Receiver, WebhookClient } from "../../support/jobs/webhooks.js";
 import { experiment } from "../../support/sequences/experiment.js";
 import { StreamLab } from "../../support/streams/lab.js";
-import { readUntil, until } from "../../support/until.js";
+import { until } from "../../support/until.js";
 import { nth, pause } from "../pace.js";
 import { expectNoViolation, expectUndisturbed } from "../verdict.js";
-import { accepted, ask, ended, simpleBody, standing, type Body } from "../../jobs/ask.js";
+import { accepted, ask, ended, simpleBody, type Body } from "../../jobs/ask.js";
+import { Inheritance } from "./inheritance.js";
 
 const earlier = process.env["BATON_EARLIER"] ?? "";
 const SEED = 20_261_123;
@@ -28,17 +29,28 @@ const TIMEOUT_MS = 600_000;
 
 type Version = "earlier" | "new";
 
-const entries = {
-  earlier: { gateway: "gateway/main.js", worker: "worker/supervisor.js" },
-  new: { gateway: "bundled/gateway/main.js", worker: "worker/supervisor.js" },
-} as const;
+/** The programs of a member by its kind, the preferred program first: old commits join no files. */
+const entries: Readonly<Record<string, readonly string[]>> = {
+  gateway: ["bundled/gateway/main.js", "gateway/main.js"],
+  worker: ["worker/supervisor.js"],
+  jobs: ["bundled/gateway/jobs.js", "gateway/jobs/main.js"],
+};
 
-function programOf(member: string, version: Version): string {
-  const kind = member.startsWith("gateway") ? "gateway" : "worker";
-  return join(version === "new" ? root : earlier, "dist", entries[version][kind]);
+/** @returns undefined if this version has no such program */
+function find(kind: string, version: Version): string | undefined {
+  const dist = join(version === "new" ? root : earlier, "dist");
+  return entries[kind]?.map((entry) => join(dist, entry)).find((path) => existsSync(path));
 }
 
-/** At first every other gateway and worker runs the earlier version, which has no jobs process. */
+function programOf(member: string, version: Version): string {
+  const program = find(member.split("-")[0] ?? "", version);
+  if (program === undefined) throw new Error(`the ${version} version has no program for ${member}`);
+  return program;
+}
+
+const knowsJobs = find("jobs", "earlier") !== undefined;
+
+/** At first every other gateway and worker runs the earlier version, and no jobs process does. */
 function half(member: string): string | undefined {
   const isEarlier = Number(member.split("-").at(-1)) % 2 === 1 && !member.startsWith("jobs");
   return isEarlier ? programOf(member, "earlier") : undefined;
@@ -102,7 +114,7 @@ describe.skipIf(earlier === "")("two versions of Baton at once", () => {
   });
 });
 
-describe.skipIf(earlier === "")("jobs beside an earlier version, which knows none", () => {
+describe.skipIf(earlier === "" || knowsJobs)("jobs beside an earlier version, which knows none", () => {
   const served = useFleet({
     gateways: 2,
     workers: 2,
@@ -132,10 +144,6 @@ describe.skipIf(earlier === "")("jobs beside an earlier version, which knows non
       .map(({ data }) => data.id);
   const toldOnce = (ids: readonly string[], type: string) =>
     until(() => ids.every((id) => told(type).includes(id)), 180_000);
-  const step = (sequence: number, value: number, start = false) => ({
-    parameters: { sequence_id: sequence, sequence_start: start },
-    inputs: [{ name: "INPUT", datatype: "INT32", shape: [1, 1], data: [value] }],
-  });
   const submitSome = async (count: number, options: object = {}): Promise<Body[]> =>
     Promise.all(
       Array.from({ length: count }, (_, i) =>
@@ -193,44 +201,43 @@ describe.skipIf(earlier === "")("jobs beside an earlier version, which knows non
   it("wait through a roll-back of all, and go on after it", { timeout: TIMEOUT_MS }, async () => {
     const { fleet } = served;
     const members = inOrder(fleet);
-    const due = new Date(Date.now() + 30_000).toISOString();
-    const later = await accepted(url(), "simple", { infer: simpleBody(5), run_at: due });
-    const schedule = await ask(`${url()}/v2/models/simple/schedules`, {
-      body: { every: 5_000, job: { infer: simpleBody(4) } },
-    });
-    expect(schedule.status).toBe(201);
-    const openai = new OpenAI({ baseURL: `${url()}/v1`, apiKey: "none", maxRetries: 2 });
-    const text = Array.from({ length: 3_000 }, (_, i) => JSON.stringify(inferLine(i))).join("\n");
-    const file = await openai.files.create({ file: await toFile(Buffer.from(text), "lines.jsonl"), purpose: "batch" });
-    const endpoint = "/v2/models/simple/infer" as "/v1/completions";
-    const batch = await openai.batches.create({ input_file_id: file.id, endpoint, completion_window: "24h" });
-    await until(async () => ((await openai.batches.retrieve(batch.id)).request_counts?.completed ?? 0) > 100);
-    const waiting = await submitSome(100);
-
+    const inheritance = await Inheritance.make(url(), receiver, 30_000);
     await Promise.all(fleet.jobs.map((one) => one.terminate(30_000)));
     for (const member of members.toReversed()) await change(member, "earlier", "kill");
-    // Steps that the earlier version runs among the records of the new version.
-    const sums = [];
-    for (let i = 0; i < 20; i++) {
-      const { body } = await ask(`${nth(fleet.urls, i)}/v2/models/accumulate/infer`, { body: step(88, 1, i === 0) });
-      sums.push((body as unknown as { outputs?: { data: number[] }[] }).outputs?.[0]?.data[0]);
-    }
-    expect(sums).toEqual(sums.map((_, i) => i + 1));
-    await pause(Math.max(0, Date.parse(due) - Date.now() + 2_000));
-
+    // The earlier version runs these steps among the records of the new version.
+    await inheritance.step(fleet.urls, 20);
+    await inheritance.whenDue();
     for (const member of members) await change(member, "new", "terminate");
     await Promise.all(fleet.jobs.map((one) => one.start()));
-    await expectDone(waiting);
-    expect((await ended(url(), later.id)).result?.outputs?.[0]?.data[0]).toBe(10);
-    const over = await endedBatch(openai, batch.id, 120_000);
-    expect(over).toMatchObject({ status: "completed", request_counts: { total: 3_000, completed: 3_000, failed: 0 } });
-    const lines = linesOf(await (await openai.files.content(over.output_file_id ?? "")).text());
-    expect(new Set(lines.map((line) => line.custom_id)).size).toBe(3_000);
-    expect(lines.length).toBe(3_000);
-    const runs = async () => (await ask(`${url()}/v2/jobs?schedule=${schedule.body.id}`)).body.data.length;
-    const before = await runs();
-    expect(await readUntil(runs, (now) => now > before, { patienceMs: 30_000 })).toBeGreaterThan(before);
-    await toldOnce([...waiting.map(({ id }) => id), later.id], "job.completed");
-    expect(await standing(url(), later.id, () => true)).toMatchObject({ attempts_made: 1 });
+    await inheritance.expectEndsOnce(url());
+  });
+});
+
+describe.skipIf(!knowsJobs)("jobs, schedules, batches and sequences", () => {
+  const served = useFleet({
+    gateways: 2,
+    workers: 2,
+    jobs: 2,
+    models: ["accumulate", "simple"],
+    direct: true,
+    env: { BATON_WEBHOOK_ALLOW: "127.0.0.0/8" },
+    programs: (member) => programOf(member, "earlier"),
+  });
+  let receiver: Receiver;
+  beforeAll(async () => (receiver = await Receiver.start()));
+  afterAll(() => receiver.dispose());
+
+  it.each([
+    ["earlier", "new", "terminate"],
+    ["new", "earlier", "kill"],
+  ] as const)("of the %s version end once under the %s version", { timeout: TIMEOUT_MS }, async (_, to, how) => {
+    const { fleet } = served;
+    const { urls } = fleet;
+    const inheritance = await Inheritance.make(nth(urls, 0), receiver, 20_000);
+    for (const member of [...inOrder(fleet), ...fleet.jobs]) {
+      await change(member, to, how);
+      await inheritance.step(urls, 4);
+    }
+    await inheritance.expectEndsOnce(nth(urls, 1));
   });
 });
