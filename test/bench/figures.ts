@@ -5,6 +5,8 @@
 import { parts } from "./support/fleet.js";
 import { median, ratio, type Wanted } from "./support/statistics.js";
 import type { FleetResult, StepRound } from "./steps/scenarios.js";
+import { hotFigures } from "./hot/figures.js";
+import type { HotRound } from "./hot/scenarios.js";
 import { queueFigures } from "./queue/laws.js";
 import type { QueueRound } from "./queue/scenarios.js";
 import { streamFigures } from "./streams/figures.js";
@@ -71,10 +73,10 @@ const stepFigures: readonly Wanted<StepRound>[] = [
   },
 ];
 
-export type Round = StepRound & StreamRound & QueueRound;
+export type Round = StepRound & StreamRound & QueueRound & HotRound;
 
 export function figures(rounds: readonly Partial<Round>[]): Figure[] {
-  return figuresOf<Round>([...stepFigures, ...streamFigures, ...queueFigures], rounds);
+  return figuresOf<Round>([...stepFigures, ...streamFigures, ...queueFigures, ...hotFigures], rounds);
 }
 
 export function figuresOf<Round>(wanted: readonly Wanted<Round>[], rounds: readonly Partial<Round>[]): Figure[] {

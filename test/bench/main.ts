@@ -3,11 +3,12 @@
  * job per inference, on the same models and in the same run. `--quick` takes about a minute, for a
  * first look; `--rounds N` and `--only fleet,bare64,…` narrow the run further. `--only streams`
  * measures generation instead, `--only queue` the queue's cost for Redis, and
- * `--only steps,streams,queue` everything.
+ * `--only steps,streams,queue` everything. `--only hot --against FOLDER` measures this build beside
+ * the build of another checkout.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { startRedis } from "../support/brokers/redis.js";
 import { root } from "../support/fleet/root.js";
@@ -15,6 +16,7 @@ import type { ReferenceJob } from "./bare/reference.js";
 import { runChild } from "./support/child.js";
 import { chosen, runRounds } from "./support/rounds.js";
 import { figures, printFigures, type Round } from "./figures.js";
+import { hotNames, hotScenarios, type HotRound } from "./hot/scenarios.js";
 import { queueDetails } from "./queue/laws.js";
 import { queueNames, queueScenarios, type QueueRound } from "./queue/scenarios.js";
 import { startBenchFleet } from "./support/fleet.js";
@@ -29,12 +31,13 @@ const { values: options } = parseArgs({
     quick: { type: "boolean", default: false },
     rounds: { type: "string" },
     only: { type: "string", default: "steps" },
+    against: { type: "string" },
   },
 });
 const timing: Timing = options.quick ? { warmupMs: 500, measureMs: 2_000 } : { warmupMs: 1_500, measureMs: 6_000 };
 const takeovers = options.quick ? 1 : 3;
 const rounds = Number(options.rounds ?? (options.quick ? 1 : 3));
-const names = chosen(options.only, { steps: stepNames, streams: streamNames, queue: queueNames });
+const names = chosen(options.only, { steps: stepNames, streams: streamNames, queue: queueNames, hot: hotNames });
 
 // Leaving by `exit` ends every started process, too.
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(130));
@@ -56,7 +59,8 @@ async function closing<T>(measure: (onClose: Closing) => Promise<T>): Promise<T>
   }
 }
 
-async function measureSteps(onClose: Closing): Promise<Partial<StepRound>[]> {
+/** @returns files of the right outputs, by the model's size */
+async function expectedOutputs(): Promise<ReadonlyMap<number, string>> {
   progress("computing the expected answers");
   const expected = new Map<number, string>();
   for (const model of [large, tiny]) {
@@ -64,6 +68,11 @@ async function measureSteps(onClose: Closing): Promise<Partial<StepRound>[]> {
     await runChild(new URL("./bare/reference.js", import.meta.url), job);
     expected.set(model.size, job.file);
   }
+  return expected;
+}
+
+async function measureSteps(onClose: Closing): Promise<Partial<StepRound>[]> {
+  const expected = await expectedOutputs();
   progress("starting the fleet");
   const fleet = await startBenchFleet({
     folder: join(folder, "fleet"),
@@ -90,14 +99,32 @@ function measureQueue(): Promise<Partial<QueueRound>[]> {
   return runRounds(scenarios, { rounds, names: names.queue, progress });
 }
 
+async function measureHot(onClose: Closing): Promise<Partial<HotRound>[]> {
+  const { against } = options;
+  if (against === undefined) throw new Error("--only hot needs --against, the folder of another built checkout");
+  const expected = await expectedOutputs();
+  const scenarios = await hotScenarios({
+    folder,
+    other: resolve(against),
+    expected,
+    names: names.hot,
+    timing,
+    progress,
+    onClose,
+  });
+  return runRounds(scenarios, { rounds, names: names.hot, progress });
+}
+
 try {
   const steps = names.steps.length === 0 ? [] : await closing(measureSteps);
   const streams = names.streams.length === 0 ? [] : await closing(measureStreams);
   const queue = names.queue.length === 0 ? [] : await measureQueue();
+  const hot = names.hot.length === 0 ? [] : await closing(measureHot);
   const measured = Array.from({ length: rounds }, (_, i): Partial<Round> => ({
     ...steps[i],
     ...streams[i],
     ...queue[i],
+    ...hot[i],
   }));
   const results = measured.flatMap((round) => Object.values(round));
   const total = (count: "checked" | "wrong") => results.reduce((sum, result) => sum + result[count], 0);

@@ -5,6 +5,7 @@
 import type { BareJob, BareResult } from "../bare/measure.js";
 import type { BullJob, BullResult } from "../bullmq/measure.js";
 import { runChild } from "../support/child.js";
+import { busyMs, othersShare } from "../support/cpu.js";
 import { parts, type BenchFleet, type Part } from "../support/fleet.js";
 import type { LoadJob, LoadResult } from "../load/measure.js";
 import { large, tiny, tinyAtOnce, type BenchModel } from "../support/models.js";
@@ -46,6 +47,8 @@ export interface FleetResult {
   readonly latencyMs: Percentiles;
   /** Microseconds of CPU per step. */
   readonly cpuUs: Readonly<Record<Part | "load", number>>;
+  /** Share of the machine that other processes took meanwhile, from 0 to 1. */
+  readonly others: number;
   readonly checked: number;
   readonly wrong: number;
 }
@@ -61,24 +64,27 @@ export interface StepRound {
   bareSingle: BareResult;
 }
 
-async function measureFleet(
-  { fleet, expected, timing }: Setting,
+/** Loads the fleet with sequences of this model, each on a connection of its own. */
+export async function measureFleet(
+  { fleet, expected, timing }: Pick<Setting, "fleet" | "expected" | "timing">,
   model: BenchModel,
   sequences: number,
 ): Promise<FleetResult> {
   const job: LoadJob = { port: fleet.port, model, sequences, expected: expectedOf(expected, model), ...timing };
-  let from = { at: 0, cpu: fleet.cpu() };
+  const look = () => ({ at: Date.now(), cpu: fleet.cpu(), busyMs: busyMs() });
+  let from = look();
   let to = from;
   const loaded = await runChild<LoadJob, LoadResult>(
     new URL("../load/measure.js", import.meta.url),
     job,
-    () => (from = { at: Date.now(), cpu: fleet.cpu() }),
-    () => (to = { at: Date.now(), cpu: fleet.cpu() }),
+    () => (from = look()),
+    () => (to = look()),
   );
   const batches = fleet.batches(from.at, to.at);
   const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
   const ranMs = sum(batches.map((batch) => batch.ranMs));
   const perStep = (cpuMs: number) => (cpuMs * 1_000) / loaded.steps;
+  const ownMs = loaded.cpuMs + sum(parts.map((part) => to.cpu[part] - from.cpu[part]));
   const cpuUs = Object.fromEntries([
     ...parts.map((part) => [part, perStep(to.cpu[part] - from.cpu[part])]),
     ["load", perStep(loaded.cpuMs)],
@@ -90,6 +96,7 @@ async function measureFleet(
     runMs: ranMs / batches.length,
     latencyMs: loaded.latencyMs,
     cpuUs,
+    others: othersShare(to.busyMs - from.busyMs, ownMs, to.at - from.at),
     checked: loaded.checked,
     wrong: loaded.wrong,
   };
@@ -123,8 +130,8 @@ function expectedOf(expected: ReadonlyMap<number, string>, { size }: BenchModel)
   return file;
 }
 
-const LARGE_SEQUENCES = 128;
-const TINY_SEQUENCES = 64;
+export const LARGE_SEQUENCES = 128;
+export const TINY_SEQUENCES = 64;
 
 /** Warms the fleet up, too. The yardstick runs at the fleet's latest mean batch. */
 export async function stepScenarios(setting: Setting): Promise<Scenarios<StepRound>> {

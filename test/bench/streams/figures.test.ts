@@ -7,6 +7,7 @@ const pace = (scale: number) => ({
   betweenTokensMs: { p50: scale, p95: 2 * scale, p99: 3 * scale },
   meanBetweenMs: { p50: 2 * scale, p95: 2 * scale, p99: 2 * scale },
   cpuUs: { gateway: 1, "worker I/O": 2, "worker model": 3, redis: 4, nats: 5, load: 6 },
+  others: 0,
   checked: 1,
   wrong: 0,
 });

@@ -3,6 +3,7 @@
  * loop, and a worker that dies under a stream.
  */
 import { runChild } from "../support/child.js";
+import { busyMs, othersShare } from "../support/cpu.js";
 import { parts, type BenchFleet, type Part } from "../support/fleet.js";
 import { cheap, demo, wide, type StreamModel } from "../support/models.js";
 import type { Percentiles } from "../support/statistics.js";
@@ -34,6 +35,8 @@ export interface StreamResult {
   readonly meanBetweenMs: Percentiles;
   /** Microseconds of CPU per token. */
   readonly cpuUs: Readonly<Record<Part | "load", number>>;
+  /** Share of the machine that other processes took meanwhile, from 0 to 1. */
+  readonly others: number;
   /** Share of the time in which V8 paused a thread to collect garbage; only when profiling. */
   readonly paused?: Readonly<Record<"gateway" | "workers", number>>;
   /** How many streams had their answer checked. */
@@ -93,7 +96,7 @@ export function streamScenarios(setting: StreamSetting): Scenarios<StreamRound> 
       taken: taken.get(model) ?? 0,
       ...timing,
     };
-    const look = () => ({ at: performance.now(), cpu: fleet.cpu(), pauses: fleet.pauses() });
+    const look = () => ({ at: performance.now(), cpu: fleet.cpu(), busyMs: busyMs(), pauses: fleet.pauses() });
     let from = look();
     let to = from;
     const loaded = await runChild<StreamLoadJob, StreamLoadResult>(
@@ -109,6 +112,7 @@ export function streamScenarios(setting: StreamSetting): Scenarios<StreamRound> 
       ...parts.map((part) => [part, perToken(to.cpu[part] - from.cpu[part])]),
       ["load", perToken(loaded.cpuMs)],
     ]) as StreamResult["cpuUs"];
+    const ownMs = parts.reduce((sum, part) => sum + to.cpu[part] - from.cpu[part], loaded.cpuMs);
     const paused = (part: "gateway" | "workers") => (to.pauses[part] - from.pauses[part]) / (to.at - from.at);
     return {
       tokensPerSecond: loaded.tokens / loaded.seconds,
@@ -116,6 +120,7 @@ export function streamScenarios(setting: StreamSetting): Scenarios<StreamRound> 
       betweenTokensMs: loaded.betweenTokensMs,
       meanBetweenMs: loaded.meanBetweenMs,
       cpuUs,
+      others: othersShare(to.busyMs - from.busyMs, ownMs, to.at - from.at),
       ...(process.env["BATON_BENCH_PROFILE"] !== undefined && {
         paused: { gateway: paused("gateway"), workers: paused("workers") },
       }),

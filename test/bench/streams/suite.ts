@@ -20,6 +20,8 @@ export interface StreamSuitePlan {
   readonly timing: Timing;
   /** How many kills there are at each length of history. */
   readonly takeovers: number;
+  /** The checkout whose build serves, if it is another one. */
+  readonly build?: string;
   readonly progress: (line: string) => void;
   readonly onClose: (close: () => Promise<unknown>) => void;
 }
@@ -55,6 +57,7 @@ export async function openStreams(plan: StreamSuitePlan): Promise<Scenarios<Stre
       workers: 1,
       env: { BATON_MODELS: served.join(","), BATON_KV_CACHE_BYTES: String(KV_BYTES) },
       common,
+      ...(plan.build !== undefined && { build: plan.build }),
     });
     plan.onClose(() => fleet.dispose());
     return fleet;

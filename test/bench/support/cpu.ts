@@ -1,6 +1,7 @@
 /** CPU time of whole process groups, from the kernel's counters, with children that still live. */
 import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
 
 /** Milliseconds of user and system time together. */
 export interface Cpu {
@@ -27,6 +28,23 @@ export function cpuOf(groups: readonly number[]): Cpu[] {
     cpu.mainThreads += stat(`/proc/${pid}/task/${pid}/stat`).ms;
   }
   return groups.map((group) => spent.get(group) ?? { total: 0, mainThreads: 0 });
+}
+
+/** The CPU time of all processes of the machine, and of its host's other guests, in ms. */
+export function busyMs(): number {
+  const [line = ""] = readFileSync("/proc/stat", "utf8").split("\n", 1);
+  const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0, steal = 0] = line.split(/ +/).slice(1).map(Number);
+  return (user + nice + system + irq + softirq + steal) * tickMs;
+}
+
+/**
+ * The share of the machine, from 0 to 1, that others took while a measurement ran. More than a
+ * twentieth makes its times doubtful.
+ * @param busy the machine's CPU time meanwhile, in ms
+ * @param own the CPU time of the measured processes and of their load, in ms
+ */
+export function othersShare(busy: number, own: number, elapsedMs: number): number {
+  return Math.max(0, busy - own) / (elapsedMs * availableParallelism());
 }
 
 function stat(file: string): { group: number; ms: number } {

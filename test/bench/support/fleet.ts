@@ -2,6 +2,7 @@
  * The fleet under measurement: a gateway and few workers, connected to the brokers directly, and
  * the CPU time that they have used so far.
  */
+import { join } from "node:path";
 import type { Member } from "../../support/fleet/member.js";
 import { startFleet } from "../../support/fleet/fleet.js";
 import type { RedisServer } from "../../support/brokers/redis.js";
@@ -21,6 +22,8 @@ export interface BenchFleetPlan {
   readonly env: Readonly<Record<string, string>>;
   /** Settings of all processes. */
   readonly common?: Readonly<Record<string, string>>;
+  /** The checkout whose build runs, if it is another one. */
+  readonly build?: string;
 }
 
 export interface BenchFleet {
@@ -42,7 +45,7 @@ export const BUCKETS = 1;
 const READY_WITHIN_MS = 20_000;
 
 export async function startBenchFleet(plan: BenchFleetPlan): Promise<BenchFleet> {
-  const { folder, repository, models, workers: count, env, common } = plan;
+  const { folder, repository, models, workers: count, env, common, build } = plan;
   const profile = process.env["BATON_BENCH_PROFILE"];
   const profiling = (name: string) => [
     "--cpu-prof",
@@ -60,6 +63,7 @@ export async function startBenchFleet(plan: BenchFleetPlan): Promise<BenchFleet>
     env: { BATON_BUCKETS: String(BUCKETS), ...common },
     workerEnv: env,
     ...(profile === undefined ? {} : { flags: profiling }),
+    ...(build === undefined ? {} : { programs: (name: string) => programOf(name, build) }),
     folder,
   });
   await fleet.whenServing(READY_WITHIN_MS);
@@ -99,6 +103,10 @@ export async function startBenchFleet(plan: BenchFleetPlan): Promise<BenchFleet>
       await fleet.dispose();
     },
   };
+}
+
+function programOf(name: string, build: string): string {
+  return join(build, "dist", name.startsWith("gateway") ? "bundled/gateway/main.js" : "worker/supervisor.js");
 }
 
 /**
