@@ -21,8 +21,8 @@ export interface Case {
 const existing: Readonly<Record<string, readonly string[]>> = {
   models: ["simple", "accumulate", "tale-gpt"],
   versions: ["1"],
-  sequences: ["<sequence>", "<word>"],
-  requests: ["<request>", "<tensors>"],
+  sequences: ["<sequence>"],
+  requests: ["<request>", "<tensors>", "<cancelled>"],
   jobs: ["<job>", "<delayed>", "<failed>"],
   dead: ["<dead>"],
   schedules: ["<schedule>"],
@@ -223,6 +223,7 @@ export class Cases {
         );
     } else {
       yield withBody("a wrong body", bodiesOf(this.#operation).wrong);
+      if (body.isRequired) yield withBody("too long", fc.constant({ body: `{${TOO_LONG}}` }));
     }
     if (body.mediaType !== "application/json") return;
     yield withBody(
@@ -233,7 +234,6 @@ export class Cases {
       "no object",
       fc.constantFrom(...NO_OBJECT).map((text) => ({ body: text })),
     );
-    yield withBody("too long", fc.constant({ body: `{${TOO_LONG}}` }));
     if (this.#operation.path.endsWith("/index")) return; // a body is read as it comes, whatever its encoding
     const encodings = fc
       .constantFrom("br", "gzip", "deflate")

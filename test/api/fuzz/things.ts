@@ -69,15 +69,15 @@ export class Things {
   readonly #makers: Readonly<Record<string, () => Promise<string>>> = {
     receiver: () => Promise.resolve(this.#receiver),
     fresh: () => Promise.resolve(String((this.#count += 1))),
-    sequence: () => this.#sequence(1),
-    word: () => this.#sequence("word"),
+    sequence: () => this.#sequence(),
     request: () => this.#request("tale-gpt/generate_stream", tale),
+    cancelled: () => this.#cancelled(),
     tensors: () => this.#request("simple/infer", infer),
     job: () => this.#job("simple", { infer, labels: { team: "blue" } }),
     failed: () =>
       this.#job("picky", { infer: { inputs: [{ name: "INPUT", datatype: "INT64", shape: [1, 1], data: [13] }] } }),
     delayed: () => this.#post("/v2/models/simple/jobs", { infer, delay: 86_400_000 }),
-    dead: () => Promise.resolve("none"),
+    dead: async () => (await this.#json({ method: "GET", path: "/v2/dead" })).data[0]?.id ?? "none",
     schedule: () => this.#post("/v2/models/simple/schedules", yearly),
     webhook: () => this.#post("/v2/webhooks", { url: this.#receiver, events: ["job.completed"] }),
     delivery: () => this.#delivery(),
@@ -85,7 +85,8 @@ export class Things {
     batch: () => this.#batch(),
   };
 
-  async #sequence(id: number | string): Promise<string> {
+  async #sequence(): Promise<string> {
+    const id = (this.#count += 1);
     const inputs = [{ name: "INPUT", datatype: "INT32", shape: [1, 1], data: [1] }];
     const step = (more: object) => ({ parameters: { sequence_id: id, ...more }, inputs });
     for (const more of [{ sequence_start: true }, {}]) {
@@ -97,6 +98,13 @@ export class Things {
   async #request(path: string, body: object): Promise<string> {
     const id = await this.#post(`/v2/models/${path}`, body, background);
     await this.#until(`/v2/requests/${id}`, ({ state }) => ENDED.includes(state));
+    return id;
+  }
+
+  async #cancelled(): Promise<string> {
+    const endless = { ...tale, max_tokens: 400, ignore_eos: true };
+    const id = await this.#post("/v2/models/tale-gpt/generate_stream", endless, background);
+    await this.#ask({ method: "DELETE", path: `/v2/requests/${id}` });
     return id;
   }
 
