@@ -84,7 +84,7 @@ function openAiBody({ code, message, parameter }: ClientError): string {
   });
 }
 
-/** The code is Baton's, except for an unknown model, for which OpenAI's clients expect OpenAI's code. */
+/** Baton's code, except for an unknown model, for which OpenAI's clients expect OpenAI's code. */
 export function openAiCode(code: ErrorCode): string {
   return code === "unknown_model" ? "model_not_found" : code;
 }

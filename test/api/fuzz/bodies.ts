@@ -2,7 +2,7 @@
  * Bodies of the operations for which the document names only a media type, because their formats
  * parse by themselves: good bodies, and bodies that clients of the protocol expect to be refused.
  */
-import fc from "fast-check";
+import * as fc from "fast-check";
 import type { Operation } from "./document.js";
 import { oddValue } from "./values.js";
 

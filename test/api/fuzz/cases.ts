@@ -1,7 +1,8 @@
 /** Requests of an operation, as arbitraries: half of them fit the document, and half do not. */
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { bodiesOf, oddBodies, type Sent } from "./bodies.js";
 import type { ApiDocument, Operation, QueryParameter, Segment } from "./document.js";
+import { existing, hints, segmentText, unknownText } from "./names.js";
 import { anyText, oddValue, valueOf } from "./values.js";
 
 /** A request. A word such as `<job>` stands for the id of a thing, which the sender makes. */
@@ -17,31 +18,6 @@ export interface Case {
   readonly isOther?: boolean;
 }
 
-/** Ids that exist, by the word before the segment. */
-const existing: Readonly<Record<string, readonly string[]>> = {
-  models: ["simple", "accumulate", "tale-gpt"],
-  versions: ["1"],
-  sequences: ["<sequence>"],
-  requests: ["<request>", "<tensors>", "<cancelled>"],
-  jobs: ["<job>", "<delayed>", "<failed>"],
-  dead: ["<dead>"],
-  schedules: ["<schedule>"],
-  webhooks: ["<webhook>"],
-  deliveries: ["<delivery>"],
-  batches: ["<batch>"],
-  files: ["<file>"],
-};
-/** Values of parameters that are texts to the document, and have a meaning to the gateway. */
-const hints: Readonly<Record<string, readonly string[]>> = {
-  job: ["<job>"],
-  webhook: ["<webhook>"],
-  schedule: ["<schedule>"],
-  model: ["simple", "tale-gpt"],
-  label: ["team:blue"],
-  state: ["completed", "failed", "pending"],
-  purpose: ["batch"],
-};
-const escapes = ["%2F", "%00", "%zz", "%ff", "%", "..", "%2e%2e", ".", "x".repeat(300)];
 const NOT_JSON = ["{", "nope", "[1,", '{"a":}', "\u0000", "{} x", '{"a":1'];
 const NO_OBJECT = ["[]", "null", "1", '"x"', "true", `${"[".repeat(2_000)}${"]".repeat(2_000)}`];
 /** Longer than every limit of the test's fleet for JSON. */
@@ -156,16 +132,17 @@ export class Cases {
   /** Objects that fit the schema of the body. */
   #fitting(): fc.Arbitrary<Readonly<Record<string, unknown>>> {
     const schema = this.#operation.body?.schema ?? {};
-    const known = { ...(schema["properties"] as object), ...this.#knownMembers() };
+    const properties = schema["properties"] as object;
+    const known = { ...properties, ...this.#knownMembers(properties) };
     return (valueOf({ ...schema, properties: known }) as fc.Arbitrary<Readonly<Record<string, unknown>>>).filter(
       (value) => this.#document.fits(schema, value),
     );
   }
 
-  /** Members that name a thing. */
-  #knownMembers(): object {
-    const { path } = this.#operation;
-    return path === "/v1/batches" ? { input_file_id: { enum: ["<file>", "file-none"] } } : {};
+  /** Members that have a meaning to the gateway, although they are texts to the document. */
+  #knownMembers(properties: object): object {
+    const known = Object.keys(properties).filter((name) => hints[name] !== undefined);
+    return Object.fromEntries(known.map((name) => [name, { enum: hints[name] }]));
   }
 
   *#queryFaults(): Iterable<fc.Arbitrary<Case>> {
@@ -234,7 +211,8 @@ export class Cases {
       "no object",
       fc.constantFrom(...NO_OBJECT).map((text) => ({ body: text })),
     );
-    if (this.#operation.path.endsWith("/index")) return; // a body is read as it comes, whatever its encoding
+    // The index reads a body as it comes, whatever its encoding.
+    if (this.#operation.path.endsWith("/index")) return;
     const encodings = fc
       .constantFrom("br", "gzip", "deflate")
       .map((encoding) => ({ body: "{}", headers: { "content-encoding": encoding } }));
@@ -291,16 +269,4 @@ export class Cases {
 /** Whether the schema refuses some texts. */
 function isBounded({ schema }: QueryParameter): boolean {
   return schema["type"] !== "string" || schema["pattern"] !== undefined || schema["enum"] !== undefined;
-}
-
-const segmentText = fc.oneof(
-  { weight: 2, arbitrary: anyText.filter((text) => text !== "").map(encodeURIComponent) },
-  { weight: 1, arbitrary: fc.constantFrom(...escapes) },
-);
-
-/** Names of no thing. */
-function unknownText({ pattern }: Segment): fc.Arbitrary<string> {
-  return pattern === undefined
-    ? segmentText.map((text) => (text.length === 1 ? `${text}none` : text))
-    : fc.constantFrom("9", "0", "99999999999999999999");
 }

@@ -1,4 +1,4 @@
-/** The OpenAPI document of a running gateway: its operations, and the judgement of their answers. */
+/** The OpenAPI document of a gateway: its operations, and the judgement of their answers. */
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import type { Answer } from "../recording/exchange.js";
 
@@ -142,7 +142,7 @@ export class ApiDocument {
     }
     const value = jsonOf(body);
     if (value === undefined) return "the body is no JSON";
-    if (validator(value) === true) return undefined;
+    if (validator(value)) return undefined;
     return `the body does not fit its schema: ${this.#ajv.errorsText(validator.errors)}`;
   }
 }

@@ -4,7 +4,7 @@
  */
 import { Agent, createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { documentPath } from "../../../gateway/api/openapi.js";
 import { endpoints } from "../../../gateway/endpoints.js";
@@ -112,5 +112,6 @@ describe.each(SEEDS)("with seed %i", (seed) => {
 });
 
 it("has met an answer with success of every operation that has one", () => {
-  expect(tally.neverSucceeded.filter((name) => !NEVER_SUCCEED.includes(name))).toEqual([]);
+  const unexpected = tally.neverSucceeded.filter((line) => !NEVER_SUCCEED.some((name) => line.startsWith(name)));
+  expect(unexpected).toEqual([]);
 });

@@ -14,11 +14,12 @@ export class Tally {
     this.#answers.set(name, answers.set(status, (answers.get(status) ?? 0) + 1));
   }
 
-  /** The operations that have answered no request with success, although the document declares one. */
+  /** The operations without a success, although the document declares one, with their statuses. */
   get neverSucceeded(): readonly string[] {
-    return [...this.#canSucceed].filter(
-      (name) => ![...(this.#answers.get(name)?.keys() ?? [])].some((one) => one < 300),
-    );
+    return [...this.#canSucceed].flatMap((name) => {
+      const statuses = [...(this.#answers.get(name)?.keys() ?? [])];
+      return statuses.some((status) => status < 300) ? [] : [`${name}: ${statuses.join(", ")}`];
+    });
   }
 
   /** One line for a reader. */

@@ -1,4 +1,4 @@
-/** The things of a tenant that requests name, such as a job. Each is made when it is first named. */
+/** The things of a tenant that requests name, such as a job. The first request makes each thing. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Answer, Question } from "../recording/exchange.js";
 import { jsonOf } from "./document.js";
@@ -75,7 +75,9 @@ export class Things {
     tensors: () => this.#request("simple/infer", infer),
     job: () => this.#job("simple", { infer, labels: { team: "blue" } }),
     failed: () =>
-      this.#job("picky", { infer: { inputs: [{ name: "INPUT", datatype: "INT64", shape: [1, 1], data: [13] }] } }),
+      this.#job("picky", {
+        infer: { inputs: [{ name: "INPUT", datatype: "INT64", shape: [1, 1], data: [1_000_000] }] },
+      }),
     delayed: () => this.#post("/v2/models/simple/jobs", { infer, delay: 86_400_000 }),
     dead: async () => (await this.#json({ method: "GET", path: "/v2/dead" })).data[0]?.id ?? "none",
     schedule: () => this.#post("/v2/models/simple/schedules", yearly),

@@ -1,8 +1,8 @@
 /** Values that fit a JSON schema, or do not, as arbitraries of fast-check. */
-import fc from "fast-check";
+import * as fc from "fast-check";
 import type { Schema } from "./document.js";
 
-/** A URL that the fleet may send to: the receiver of the test, whose address the sender fills in. */
+/** URLs to which the fleet may send: the sender fills in the address of the test's receiver. */
 const URLS = ["<receiver>", "<receiver>/other?a=b"];
 
 /** Short texts of all kinds, most of them plain. */
