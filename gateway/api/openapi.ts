@@ -147,7 +147,9 @@ function either(answer: Answer, refusal: Response): Response {
 }
 
 function contentOf(answer: Answer): Pick<Response, "content"> {
-  if ("mediaType" in answer) return { content: { [answer.mediaType]: {} } };
+  if ("mediaType" in answer) {
+    return { content: Object.fromEntries([answer.mediaType].flat().map((type) => [type, {}])) };
+  }
   if (!("shape" in answer)) return {};
   const { $schema: _, ...schema } = z.toJSONSchema(answer.shape()) as Schema;
   return { content: { [JSON_TYPE]: { schema } } };

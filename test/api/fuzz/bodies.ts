@@ -106,7 +106,7 @@ const wrongInfer: Wrong = {
 };
 const wrongSampling: Wrong = {
   max_tokens: [-1, 0, 1.5, "x", [], {}, true, 1e9],
-  temperature: ["hot", -1, 9, [], {}],
+  temperature: ["hot", -1, [], {}],
   top_p: [2, -1, "x"],
   seed: ["x", 1.5, []],
   stop: [[1], 5, {}],

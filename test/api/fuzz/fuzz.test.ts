@@ -52,6 +52,7 @@ const receiver = createServer((incoming, outgoing) => {
 const tally = new Tally();
 let document: ApiDocument;
 let site: Site;
+const START = performance.now();
 
 beforeAll(async () => {
   await new Promise<void>((resolve) => receiver.listen(0, "127.0.0.1", resolve));
@@ -65,6 +66,7 @@ afterAll(() => {
   agent.destroy();
   receiver.closeAllConnections();
   receiver.close();
+  console.log("CPU", process.cpuUsage(), performance.now() - START);
   console.log(`seeds ${SEEDS.join(", ")}: ${tally.report}`);
 });
 
