@@ -38,7 +38,7 @@ const stepSchema = { type: "integer", minimum: 1 };
 const step: Member<number> = { schema: stepSchema, read: readStep };
 const stepOfQuery: Parameter<number | undefined> = {
   schema: stepSchema,
-  read: ([given]) => (given === undefined ? undefined : readStep(Number(given || Number.NaN))),
+  read: ([given]) => (given === undefined ? undefined : readStep(/^\d+$/.test(given) ? Number(given) : given)),
 };
 const newId: Member<CorrelationId> = {
   schema: { anyOf: [{ type: "integer", minimum: 0 }, { type: "string" }] },

@@ -62,12 +62,9 @@ const openAi = {
   stream: fc.boolean(),
 };
 const completion = optional({ prompt, ...openAi }, ["prompt", "model", "max_tokens"]);
-const chat = optional({ messages: prompt.map((content) => [{ role: "user", content }]), ...openAi }, [
-  "messages",
-  "model",
-  "max_tokens",
-]);
-const withoutStream = ({ stream: _, model: __, n: ___, ...rest }: Json): Json => rest;
+const messages = prompt.map((content) => [{ role: "user", content }]);
+const chat = optional({ messages, ...openAi }, ["messages", "model", "max_tokens"]);
+const jobChat = optional({ messages, ...brief, seed: fc.nat() }, ["messages", "max_tokens"]);
 const jobOptions = {
   priority: fc.integer({ min: 1, max: 9 }),
   attempts: fc.integer({ min: 1, max: 3 }),
@@ -83,7 +80,7 @@ const talkJob = fc
     optional(jobOptions, []),
     fc.oneof(
       tale.map((generate) => ({ generate })),
-      chat.map((one) => ({ chat: withoutStream(one) })),
+      jobChat.map((one) => ({ chat: one })),
     ),
   )
   .map(([options, work]): Json => ({ ...options, ...work }));

@@ -24,6 +24,8 @@ const drawn = 1 + Math.floor(Math.random() * 1_000_000_000);
 const SEEDS = seedAsked !== undefined ? [Number(seedAsked)] : casesAsked !== undefined ? [drawn] : [1, 2, 3];
 /** Longer than any operation takes, so that only a gateway that hangs meets the limit. */
 const PATIENCE_MS = 60_000 + CASES * 1_000;
+/** Requests of an operation, by all seeds together, after which one of them has succeeded. */
+const ENOUGH = 60;
 /** Refusals with 500 that Triton's clients expect. */
 const TRITONS_500 = ["data_shape_mismatch", "model_error"];
 /** An operation cannot succeed here: no job of this tenant was set aside. */
@@ -52,7 +54,6 @@ const receiver = createServer((incoming, outgoing) => {
 const tally = new Tally();
 let document: ApiDocument;
 let site: Site;
-const START = performance.now();
 
 beforeAll(async () => {
   await new Promise<void>((resolve) => receiver.listen(0, "127.0.0.1", resolve));
@@ -66,7 +67,6 @@ afterAll(() => {
   agent.destroy();
   receiver.closeAllConnections();
   receiver.close();
-  console.log("CPU", process.cpuUsage(), performance.now() - START);
   console.log(`seeds ${SEEDS.join(", ")}: ${tally.report}`);
 });
 
@@ -113,7 +113,8 @@ describe.each(SEEDS)("with seed %i", (seed) => {
   });
 });
 
-it("has met an answer with success of every operation that has one", () => {
+/** A run of few requests may draw none that an operation can answer with success. */
+it.runIf(CASES * SEEDS.length >= ENOUGH)("has met an answer with success of every operation that has one", () => {
   const unexpected = tally.neverSucceeded.filter((line) => !NEVER_SUCCEED.some((name) => line.startsWith(name)));
   expect(unexpected).toEqual([]);
 });

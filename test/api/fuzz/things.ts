@@ -68,6 +68,8 @@ export class Things {
 
   readonly #makers: Readonly<Record<string, () => Promise<string>>> = {
     receiver: () => Promise.resolve(this.#receiver),
+    // Longer than every limit of the test's fleet for JSON.
+    long: () => Promise.resolve(" ".repeat(140_000)),
     fresh: () => Promise.resolve(String((this.#count += 1))),
     sequence: () => this.#sequence(),
     request: () => this.#request("tale-gpt/generate_stream", tale),
