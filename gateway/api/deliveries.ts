@@ -10,6 +10,9 @@ import { text, type Parameter } from "./parameters.js";
 
 const endpoint = endpointsOf<DeliveryService>();
 
+const attemptShape = () =>
+  z.strictObject({ at: z.string(), status: z.number().nullable(), error: z.string().nullable(), ms: z.number() });
+
 const deliveryShape = () =>
   z.strictObject({
     id: z.string(),
@@ -18,7 +21,7 @@ const deliveryShape = () =>
     job: z.string().nullable(),
     webhook: z.string().nullable(),
     state: z.enum(deliveryStates),
-    attempts: z.number(),
+    attempts: z.array(attemptShape()),
     next_attempt_at: z.string().nullable(),
   });
 

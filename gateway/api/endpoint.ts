@@ -17,7 +17,7 @@ export type Right = "use";
 /** The body of an answer: JSON of a shape, bytes or events of a media type, or nothing. */
 export type Answer =
   | { readonly says: string; readonly shape: () => z.ZodType }
-  | { readonly says: string; readonly mediaType: string }
+  | { readonly says: string; readonly mediaType: string | readonly string[] }
   | { readonly says: string };
 
 export interface Declared<S, P extends Parameters, M extends Members> {

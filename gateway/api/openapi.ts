@@ -3,7 +3,8 @@
  * first request, because its shapes take some milliseconds.
  */
 import { z } from "zod";
-import { errorShapeOf } from "../formats/errors.js";
+import type { ErrorCode } from "#shared/errors.js";
+import { errorShapeOf, openAiCode, type ErrorShape } from "../formats/errors.js";
 import type { Answer, Endpoint } from "./endpoint.js";
 import type { Schema } from "./parameters.js";
 import { refusalsByStatus } from "./refusals.js";
@@ -16,6 +17,7 @@ const errorSchemas = {
     type: "object",
     properties: { error: { type: "string" }, code: { type: "string" }, reason: { type: "string" } },
     required: ["error", "code"],
+    additionalProperties: false,
   },
   openai: {
     type: "object",
@@ -29,9 +31,11 @@ const errorSchemas = {
           code: { type: "string" },
         },
         required: ["message", "type", "param", "code"],
+        additionalProperties: false,
       },
     },
     required: ["error"],
+    additionalProperties: false,
   },
 };
 
@@ -65,13 +69,14 @@ export function documentPath(path: string): string {
 }
 
 function operationOf(endpoint: Endpoint): object {
-  const { method, path, does, right } = endpoint;
+  const { method, path, does, right, query, ignoresOthers = false } = endpoint;
   const parameters = [...segmentsOf(path), ...queryOf(endpoint)];
   const body = bodyOf(endpoint);
   return {
     operationId: `${method.toLowerCase()}${path.replaceAll(/\{[^}]*\}/g, "").replaceAll(/\W+(\w)?/g, (_, next: string = "") => next.toUpperCase())}`,
     summary: does,
     ...(right !== undefined && { "x-right": right }),
+    "x-other-parameters": query === undefined || ignoresOthers ? "ignored" : "refused",
     ...(parameters.length > 0 && { parameters }),
     ...(body !== undefined && { requestBody: body }),
     responses: responsesOf(endpoint),
@@ -112,8 +117,9 @@ function bodyOf({ members, mayBeEmpty = false, body }: Endpoint): object | undef
 
 function responsesOf({ path, answers, refusals = [], members, body }: Endpoint): object {
   const responses: Record<number, Response> = {};
-  const schema = { $ref: `#/components/schemas/${errorShapeOf(path)}` };
+  const shape = errorShapeOf(path);
   for (const [status, codes] of refusalsByStatus(refusals, members !== undefined || body !== undefined)) {
+    const schema = refusalSchema(shape, codes);
     responses[status] = { description: `Refused: ${codes.join(", ")}.`, content: { [JSON_TYPE]: { schema } } };
   }
   for (const [status, answer] of Object.entries(answers)) {
@@ -122,6 +128,14 @@ function responsesOf({ path, answers, refusals = [], members, body }: Endpoint):
       refusal === undefined ? { description: answer.says, ...contentOf(answer) } : either(answer, refusal);
   }
   return responses;
+}
+
+function refusalSchema(shape: ErrorShape, codes: readonly ErrorCode[]): Schema {
+  const code = { enum: shape === "openai" ? codes.map(openAiCode) : codes };
+  const member = { properties: { code } };
+  return {
+    allOf: [{ $ref: `#/components/schemas/${shape}` }, shape === "openai" ? { properties: { error: member } } : member],
+  };
 }
 
 /** A status that may be an answer or a refusal: the body has one shape or the other. */
@@ -133,7 +147,9 @@ function either(answer: Answer, refusal: Response): Response {
 }
 
 function contentOf(answer: Answer): Pick<Response, "content"> {
-  if ("mediaType" in answer) return { content: { [answer.mediaType]: {} } };
+  if ("mediaType" in answer) {
+    return { content: Object.fromEntries([answer.mediaType].flat().map((type) => [type, {}])) };
+  }
   if (!("shape" in answer)) return {};
   const { $schema: _, ...schema } = z.toJSONSchema(answer.shape()) as Schema;
   return { content: { [JSON_TYPE]: { schema } } };

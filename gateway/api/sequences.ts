@@ -38,12 +38,15 @@ const stepSchema = { type: "integer", minimum: 1 };
 const step: Member<number> = { schema: stepSchema, read: readStep };
 const stepOfQuery: Parameter<number | undefined> = {
   schema: stepSchema,
-  read: ([given]) => (given === undefined ? undefined : readStep(Number(given || Number.NaN))),
+  read: ([given]) => (given === undefined ? undefined : readStep(/^\d+$/.test(given) ? Number(given) : given)),
 };
 const newId: Member<CorrelationId> = {
   schema: { anyOf: [{ type: "integer", minimum: 0 }, { type: "string" }] },
   read: readCorrelationId,
 };
+
+/** The refusals of a path to a single sequence; `unsupported` is an id that is too long. */
+const ofOne = ["unknown_model", "model_unavailable", "sequence_unknown", "unsupported"] as const;
 
 /** A request about a single sequence. */
 type AskedForOne = Pick<Asked, "caller" | "incoming" | "segment" | "idempotencyKey"> & {
@@ -73,7 +76,7 @@ export const sequenceEndpoints = forModel(
     does: "Shows a sequence.",
     query: { type },
     answers: { 200: { says: "The sequence.", shape: sequenceShape } },
-    refusals: ["unknown_model", "model_unavailable", "sequence_unknown"],
+    refusals: [...ofOne],
     handle: async (asked, sequences) => jsonReply(await sequences.describe(named(asked, sequences))),
   }),
   endpoint({
@@ -83,7 +86,7 @@ export const sequenceEndpoints = forModel(
     does: "Ends a sequence. Steps from before still run.",
     query: { type },
     answers: { 200: { says: "The sequence as it stood before.", shape: sequenceShape } },
-    refusals: ["unknown_model", "model_unavailable", "sequence_unknown", "idempotency_mismatch", "outcome_unknown"],
+    refusals: [...ofOne, "idempotency_mismatch", "outcome_unknown"],
     handle: async (asked, sequences) => jsonReply(await sequences.end(change(asked, sequences))),
   }),
   endpoint({
@@ -95,9 +98,7 @@ export const sequenceEndpoints = forModel(
     members: { sequence_id: needed(newId), step },
     answers: { 200: { says: "The new sequence.", shape: sequenceShape } },
     refusals: [
-      "unknown_model",
-      "model_unavailable",
-      "sequence_unknown",
+      ...ofOne,
       "sequence_exists",
       "sequence_limit",
       "sequence_busy",
@@ -121,15 +122,7 @@ export const sequenceEndpoints = forModel(
     query: { type },
     members: { step: needed(step) },
     answers: { 200: { says: "The sequence as it stands then.", shape: sequenceShape } },
-    refusals: [
-      "unknown_model",
-      "model_unavailable",
-      "sequence_unknown",
-      "sequence_busy",
-      "checkpoint_gone",
-      "idempotency_mismatch",
-      "outcome_unknown",
-    ],
+    refusals: [...ofOne, "sequence_busy", "checkpoint_gone", "idempotency_mismatch", "outcome_unknown"],
     async handle(asked, sequences) {
       const sequence = change(asked, sequences);
       const given = await asked.members();
@@ -143,15 +136,7 @@ export const sequenceEndpoints = forModel(
     does: "Exports the state that a sequence has now, or had after a step.",
     query: { type, step: stepOfQuery },
     answers: { 200: { says: "The state, as PUT takes it.", mediaType: BYTES } },
-    refusals: [
-      "unknown_model",
-      "model_unavailable",
-      "sequence_unknown",
-      "sequence_busy",
-      "checkpoint_gone",
-      "state_lost",
-      "state_corrupt",
-    ],
+    refusals: [...ofOne, "sequence_busy", "checkpoint_gone", "state_lost", "state_corrupt"],
     async handle(asked, sequences) {
       const frame = await sequences.copies.export(named(asked, sequences), asked.query.step);
       return { status: 200, headers: { "content-type": BYTES }, body: [frame] };
@@ -166,11 +151,9 @@ export const sequenceEndpoints = forModel(
     body: BYTES,
     answers: { 200: { says: "The new sequence.", shape: sequenceShape } },
     refusals: [
-      "unknown_model",
-      "model_unavailable",
+      ...ofOne,
       "frame_corrupt",
       "frame_mismatch",
-      "sequence_unknown",
       "sequence_exists",
       "sequence_limit",
       "idempotency_mismatch",

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { eventTypes, type EventType } from "#shared/queue/pieces/events.js";
 import { jsonReply, noContent, withHeaders } from "../formats/reply.js";
-import type { WebhookService } from "../service/webhooks.js";
+import { MOST_OVERLAP_MS, type WebhookService } from "../service/webhooks.js";
 import { readEvents, readSecret } from "../webhooks/read.js";
 import { endpointsOf } from "./endpoint.js";
 import { anything, boolean, needed, size, type Member } from "./members.js";
@@ -27,7 +27,15 @@ const events: Member<EventType[]> = {
   schema: { type: "array", items: { enum: eventTypes }, minItems: 1 },
   read: (value) => readEvents(value, eventTypes),
 };
-const secret: Member<string> = { schema: { type: "string", pattern: "^whsec_" }, read: readSecret };
+const secret: Member<string> = {
+  schema: {
+    type: "string",
+    description: "whsec_ and the base64 of 24 to 64 bytes",
+    pattern: "^whsec_(?:[A-Za-z0-9+/]{4}){8,21}(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$",
+  },
+  read: readSecret,
+};
+const overlap: Member<number> = { ...size, schema: { ...size.schema, maximum: MOST_OVERLAP_MS } };
 const url = anything({ type: "string", format: "uri" });
 
 export const webhookEndpoints = [
@@ -94,7 +102,7 @@ export const webhookEndpoints = [
     path: "/v2/webhooks/:id/rotate",
     right: "use",
     does: "Gives a webhook a new secret. Only this answer shows it.",
-    members: { overlap: size },
+    members: { overlap },
     mayBeEmpty: true,
     answers: { 200: { says: "The webhook, with its new secret.", shape: webhookShape } },
     refusals: ["unknown_webhook", "outcome_unknown"],

@@ -72,19 +72,21 @@ function kserveBody({ code, message, reason }: ClientError): string {
   return JSON.stringify({ error: shortened(message), code, reason });
 }
 
-/**
- * OpenAI's clients read a type that says whether the client or the server is at fault. The code is
- * Baton's, except for an unknown model, for which OpenAI's clients expect OpenAI's code.
- */
+/** OpenAI's clients read a type that says whether the client or the server is at fault. */
 function openAiBody({ code, message, parameter }: ClientError): string {
   return JSON.stringify({
     error: {
       message: shortened(message),
       type: openAiType(errorKinds[code].status),
       param: parameter ?? null,
-      code: code === "unknown_model" ? "model_not_found" : code,
+      code: openAiCode(code),
     },
   });
+}
+
+/** Baton's code, except for an unknown model, for which OpenAI's clients expect OpenAI's code. */
+export function openAiCode(code: ErrorCode): string {
+  return code === "unknown_model" ? "model_not_found" : code;
 }
 
 function openAiType(status: number): string {

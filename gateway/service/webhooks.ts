@@ -23,7 +23,7 @@ type Events = Webhook["events"];
 export type WebhookView = ReturnType<typeof viewOf>;
 
 /** The longest time for which two secrets sign. */
-const MOST_OVERLAP_MS = 30 * 86_400_000;
+export const MOST_OVERLAP_MS = 30 * 86_400_000;
 const ID_BYTES = 16;
 
 export class WebhookService {

@@ -54,7 +54,10 @@ const readEndpoint = endpoint({
     "cross-origin-resource-policy": "same-origin",
   },
   answers: {
-    200: { says: "Records in the form that the client asks for, or events with them.", mediaType: "application/json" },
+    200: {
+      says: "Records in the form that the client asks for, or events with them.",
+      mediaType: ["application/json", "text/plain", "text/event-stream"],
+    },
     204: { says: "A long poll has waited in vain, or the stream is closed." },
     304: { says: "The client has this answer already." },
   },

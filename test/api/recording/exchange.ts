@@ -1,5 +1,5 @@
 /** Sends one request to a gateway byte for byte, and reads the whole answer byte for byte. */
-import { request } from "node:http";
+import { request, type Agent } from "node:http";
 
 export interface Question {
   readonly method: string;
@@ -20,10 +20,17 @@ export interface Answer {
 /** Longer than any answer of a healthy fleet takes. */
 const PATIENCE_MS = 60_000;
 
-/** @throws Error if the whole answer has not come within a minute */
-export function exchange(url: string, { method, path, headers = {}, body }: Question): Promise<Answer> {
+/**
+ * @param agent keeps connections; without an agent each exchange has a connection of its own
+ * @throws Error if the whole answer has not come within a minute
+ */
+export function exchange(
+  url: string,
+  { method, path, headers = {}, body }: Question,
+  agent: Agent | false = false,
+): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    const sent = request(url, { method, path, headers, agent: false, timeout: PATIENCE_MS }, (response) => {
+    const sent = request(url, { method, path, headers, agent, timeout: PATIENCE_MS }, (response) => {
       const pieces: Buffer[] = [];
       response.on("data", (piece: Buffer) => pieces.push(piece));
       response.on("error", reject);
