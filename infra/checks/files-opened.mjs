@@ -210,10 +210,11 @@ async function job(options) {
     method: "POST",
     body: JSON.stringify({ infer: { parameters, inputs: [input] }, ...options }),
   });
-  const { id, error } = await response.json();
+  const { id, error } = /** @type {{ id?: string, error?: string }} */ (await response.json());
   if (response.status !== 202) throw new Error(error);
   await until(async () => {
-    const { state } = await (await fetch(`${url}/v2/jobs/${id}`)).json();
+    const answer = await fetch(`${url}/v2/jobs/${id}`);
+    const { state } = /** @type {{ state?: string }} */ (await answer.json());
     return state === "completed" && (!("webhook" in options) || received > before);
   });
   await pause(500); // the jobs process notes the end of the delivery
