@@ -34,33 +34,11 @@ import { chooseRequestId } from "./http/headers.js";
 import { pathOf, Router, type GatewayEnv, type Log } from "./http/router.js";
 import { send } from "./http/send.js";
 import { onlyTenant, type TenantOf } from "./http/tenant.js";
-import type { BatchService } from "./service/batches.js";
-import type { DeadService } from "./service/dead.js";
-import type { DeliveryService } from "./service/deliveries.js";
-import type { FileService } from "./service/files.js";
-import type { JobService } from "./service/jobs.js";
-import type { RequestService } from "./service/requests.js";
-import type { ScheduleService } from "./service/schedules.js";
-import type { SequenceService } from "./service/sequences.js";
-import type { SubscriptionService } from "./service/subscriptions.js";
-import type { WebhookService } from "./service/webhooks.js";
+import type { Services } from "./service/services.js";
 
 /** The app has no paths for a service that is absent. */
-export interface Services {
-  readonly requests?: RequestService;
-  /** Undefined if no client reads from NATS. */
-  readonly subscriptions?: SubscriptionService;
-  readonly sequences?: SequenceService;
-  readonly jobs?: JobService;
-  readonly dead?: DeadService;
-  readonly schedules?: ScheduleService;
-  readonly webhooks?: WebhookService;
-  readonly deliveries?: DeliveryService;
-  readonly files?: FileService;
-  readonly batches?: BatchService;
-}
-
-export interface AppOptions extends Omit<KserveParts, "bodies" | "reader" | "printer">, Services {
+export interface AppOptions
+  extends Omit<KserveParts, "bodies" | "reader" | "printer">, Partial<Omit<Services, "fleet" | "inference">> {
   /** By default all clients are one tenant. */
   readonly tenantOf?: TenantOf;
   readonly log: Log;

@@ -8,13 +8,14 @@ import type { Logger } from "pino";
 import { exitCodeOf } from "#shared/exit.js";
 import { Lifecycle, stopOnSignal } from "#shared/lifecycle.js";
 import { settingsOrExit } from "#shared/settings.js";
-import { assemble } from "./assemble.js";
 import { gatewayConfig, type GatewayConfig } from "./config.js";
 import { splitList } from "./http/browsers.js";
 import { tenantFrom } from "./http/tenant.js";
 import { openApp } from "./open-app.js";
 import { WebSocketEndpoint } from "./api/streams/websocket.js";
 import { startServer } from "./server.js";
+import { openParts } from "./service/open.js";
+import { servicesOf } from "./service/services.js";
 
 /**
  * Connections that the server accepts per turn of the event loop. When a gateway dies, all of its
@@ -27,13 +28,18 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
   const name = `gw-${randomBytes(8).toString("hex")}`;
   const tenantOf = tenantFrom(config.BATON_TENANT_HEADER);
   let stopping = false;
-  const parts = await assemble({ kind: "gateway", name, config, log }, lifecycle);
-  const { app, requests } = openApp(parts, { config, tenantOf, stopping: () => stopping, log });
+  const parts = await openParts({ kind: "gateway", name, config, log }, lifecycle);
+  const services = servicesOf(parts, config, log);
+  const app = openApp(parts, services, { config, tenantOf, stopping: () => stopping, log });
   const server = await startServer(app, {
     port: config.BATON_HTTP_PORT,
     host: config.BATON_HOST,
     log: (fields, line) => log.debug(fields, line),
-    webSockets: new WebSocketEndpoint({ requests, tenantOf, log: (fields, line) => log.error(fields, line) }),
+    webSockets: new WebSocketEndpoint({
+      requests: services.requests,
+      tenantOf,
+      log: (fields, line) => log.error(fields, line),
+    }),
     accepting: ACCEPTING,
     browsers: {
       hosts: [hostname().toLowerCase(), ...splitList(config.BATON_ALLOWED_HOSTS)],

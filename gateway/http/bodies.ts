@@ -3,18 +3,13 @@
  * until they are parsed.
  */
 import type { IncomingMessage } from "node:http";
-import { setImmediate } from "node:timers/promises";
+import { turnOfItsOwn } from "../formats/own-turn.js";
 import { BodyMemory, readBody } from "./body.js";
 import { BodyOrder } from "./body-order.js";
 import { inflate, type InflatedLimits } from "./inflate.js";
 
 /** Most bytes that all bodies may hold together, unless a setting says otherwise. */
 export const defaultBodyMemory = 512 * 1024 * 1024;
-
-/** JSON up to this many bytes takes less than a millisecond to parse. */
-const smallBytes = 16 * 1024;
-/** Copying the tensors of a body up to this many bytes takes less than a millisecond. */
-const quicklyCopiedBytes = 512 * 1024;
 
 /** Facts known about a body before it arrives. */
 export interface BodyTerms extends InflatedLimits {
@@ -62,16 +57,4 @@ export class Bodies {
  */
 export function jsonBytesOf(body: Buffer, { jsonBytes }: Pick<BodyTerms, "jsonBytes">): number {
   return Math.min(jsonBytes ?? body.length, body.length);
-}
-
-let lastTurn: Promise<void> = Promise.resolve();
-
-/**
- * Resolves at once for a small body, else in a turn of the event loop that no other body has. So if
- * bodies arrive together and each takes milliseconds to parse, other work still runs between them.
- */
-export async function turnOfItsOwn(jsonBytes: number, bytes = jsonBytes): Promise<void> {
-  if (jsonBytes <= smallBytes && bytes <= quicklyCopiedBytes) return;
-  lastTurn = lastTurn.then(() => setImmediate());
-  await lastTurn;
 }

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { describe, expect, it } from "vitest";
-import { parseWeights, tenantFrom } from "./tenant.js";
+import { tenantFrom } from "./tenant.js";
 
 const asking = (headers: Record<string, string>) => ({ headers }) as unknown as IncomingMessage;
 
@@ -23,19 +23,4 @@ describe("the tenant of a request", () => {
   ])("is refused where the header %s", (_, headers, code) => {
     expect(() => tenantFrom("x-tenant")(asking(headers))).toThrow(expect.objectContaining({ code }) as Error);
   });
-});
-
-it.each([
-  ["", {}],
-  ["a=1,b=2", { a: 1, b: 2 }],
-  [" a = 10 , b=9999", { a: 10, b: 9999 }],
-  ["a", undefined],
-  ["a=0", undefined],
-  ["a=-1", undefined],
-  ["a=1.5", undefined],
-  ["a=1,a=2", undefined],
-  ["a:b=1", undefined],
-])("reads the weights %j", (text, weights) => {
-  const read = parseWeights(text);
-  expect(read && Object.fromEntries(read)).toEqual(weights);
 });

@@ -7,6 +7,7 @@
  */
 import { spawn } from "node:child_process";
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { createServer as createReceiver } from "node:http";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -28,6 +29,14 @@ for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.e
 for (const model of ["accumulate", "tale-gpt"])
   cpSync(join(root, "infra/models", model), join(folder, model), { recursive: true });
 const [redisPort, natsPort, httpPort] = await Promise.all([freePort(), freePort(), freePort()]);
+/** How often the receiver of webhooks has been asked. */
+let received = 0;
+const receiver = createReceiver((request, response) => {
+  received += 1;
+  request.resume();
+  response.writeHead(204).end();
+});
+const receiverPort = await listening(receiver);
 // Processes refuse a Redis that does not keep acknowledged writes.
 const kept = ["--appendonly", "yes", "--appendfsync", "always"];
 launch("redis-server", ["--port", String(redisPort), "--dir", folder, "--save", "", ...kept]);
@@ -39,14 +48,17 @@ const env = {
   BATON_HTTP_PORT: String(httpPort),
   BATON_HOST: "127.0.0.1",
   BATON_MODEL_REPOSITORY: folder,
+  BATON_WEBHOOK_ALLOW: "127.0.0.1/32",
   // A worker's supervisor sets this, too.
   ORT_DISABLE_TELEMETRY: "1",
 };
+const webhook = { url: `http://127.0.0.1:${receiverPort}/`, events: ["job.completed"] };
 const url = `http://127.0.0.1:${httpPort}`;
 const gateway = await launchWatched("gateway/main.js");
 // Not the supervisor, because it starts the bundle that `npm run build` makes of these files.
 const workerProgram = "worker/main.js";
 const worker = await launchWatched(workerProgram);
+const jobs = await launchWatched("gateway/doors/jobs/main.js");
 await until(async () => (await fetch(`${url}/v2/models/tale-gpt/ready`)).ok);
 await until(async () => (await fetch(`${url}/v2/models/accumulate/ready`)).ok);
 
@@ -54,9 +66,11 @@ await until(async () => (await fetch(`${url}/v2/models/accumulate/ready`)).ok);
 await step(true);
 await step(false);
 await chat();
+await job({ delay: 1_000, webhook });
 /** Code that runs without a request. The worker also stops for a moment, like below. */
 const idle = {
   gateway: await gateway.during(() => pause(6_000)),
+  jobs: await jobs.during(() => pause(6_000)),
   worker: await worker.during(async () => {
     worker.signal("SIGSTOP");
     await pause(150);
@@ -88,6 +102,15 @@ chats.worker = await worker.during(async () => {
   chats.gateway = await gateway.during(chat);
 });
 
+/** @type {Set<string>[]} */
+const dues = [];
+/** @type {Set<string>[]} */
+const told = [];
+for (let repetition = 0; repetition < 3; repetition += 1) {
+  dues.push(await jobs.during(() => job({ delay: 1_000 })));
+  told.push(await jobs.during(() => job({ delay: 1_000, webhook })));
+}
+
 const second = await launchWatched(workerProgram);
 await pause(3_000);
 await second.during(() => pause(6_000));
@@ -108,6 +131,8 @@ report(
   new Set([...without(chats.gateway, idle.gateway), ...without(chats.worker, idle.worker)]),
 );
 report("a takeover, beyond a stream", without(without(resumed, idle.worker), chats.worker));
+report("a due job, in the jobs process", without(inAll(dues), idle.jobs));
+report("its webhook, beyond a due job", without(without(inAll(told), idle.jobs), inAll(dues)));
 process.exit(0);
 
 /**
@@ -120,7 +145,8 @@ process.exit(0);
 function report(title, functions) {
   const files = [...new Set([...functions].map((name) => name.split("#", 1)[0] ?? name))].toSorted();
   const own = files.filter((file) => !file.startsWith("shared/")).length;
-  console.log(`${title}: ${files.length} files, ${own} of them not in shared/`);
+  const http = files.filter((file) => file.startsWith("gateway/http/")).length;
+  console.log(`${title}: ${files.length} files, ${own} of them not in shared/, ${http} in gateway/http/`);
   if (list) for (const file of files) console.log(`  ${file}`);
 }
 
@@ -169,6 +195,29 @@ async function chat() {
   });
   if (!response.ok) throw new Error(await response.text());
   await response.text();
+}
+
+/**
+ * Submits a job. Resolves when the job has ended, and its webhook has been asked.
+ *
+ * @param {object} options of the job
+ */
+async function job(options) {
+  const before = received;
+  const input = { name: "INPUT", datatype: "INT32", shape: [1, 1], data: [1] };
+  const parameters = { sequence_id: 7 };
+  const response = await fetch(`${url}/v2/models/accumulate/jobs`, {
+    method: "POST",
+    body: JSON.stringify({ infer: { parameters, inputs: [input] }, ...options }),
+  });
+  const { id, error } = /** @type {{ id?: string, error?: string }} */ (await response.json());
+  if (response.status !== 202) throw new Error(error);
+  await until(async () => {
+    const answer = await fetch(`${url}/v2/jobs/${id}`);
+    const { state } = /** @type {{ state?: string }} */ (await answer.json());
+    return state === "completed" && (!("webhook" in options) || received > before);
+  });
+  await pause(500); // the jobs process notes the end of the delivery
 }
 
 /**
@@ -236,11 +285,22 @@ function tryToKill(pid, name = "SIGKILL") {
   }
 }
 
-function freePort() {
+async function freePort() {
+  const server = createServer();
+  const port = await listening(server);
+  await new Promise((settle) => server.close(settle));
+  return port;
+}
+
+/**
+ * @param {import("node:net").Server} server
+ * @returns {Promise<number>} its port
+ */
+function listening(server) {
   return new Promise((settle) => {
-    const server = createServer().listen(0, "127.0.0.1", () => {
+    server.listen(0, "127.0.0.1", () => {
       const address = server.address();
-      server.close(() => settle(address !== null && typeof address === "object" ? address.port : 0));
+      settle(address !== null && typeof address === "object" ? address.port : 0);
     });
   });
 }

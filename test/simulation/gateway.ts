@@ -1,4 +1,4 @@
-/** Puts the queue loops of a gateway together, like gateway/assemble.ts, without its doors. */
+/** Puts the queue loops of a gateway together, like gateway/service/open.ts, without any door. */
 import { replySubject } from "#shared/queue/keys.js";
 import type { Random } from "../support/fleet/random.js";
 import { AdmissionBatcher } from "../../gateway/admission/batcher.js";

@@ -3,7 +3,7 @@
  */
 import { z } from "zod";
 import { parseSettings } from "#shared/settings.js";
-import { admissionSettings, holdsTwoBodies } from "../../config.js";
+import { holdsTwoBodies, serviceSettings } from "../../service/settings.js";
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -13,7 +13,7 @@ const RETRIES_MS = [5_000, 5 * MINUTE, 30 * MINUTE, ...[2, 5, 10, 14, 20, 24].ma
 const LEAST_TOKEN = 16;
 const LONGEST_WAIT_MS = 7 * 24 * HOUR;
 
-export const jobsSettings = admissionSettings
+export const jobsSettings = serviceSettings
   .extend({
     BATON_WEBHOOK_RETRY_MS: z
       .string()

@@ -15,10 +15,10 @@ import { connectBlockingReader, connectForQueue, type RedisClient } from "#share
 import { delay } from "#shared/retry.js";
 import { settingsOrExit } from "#shared/settings.js";
 import { WaitingClients } from "../../admission/client-calls.js";
-import { assemble, type Assembly } from "../../assemble.js";
 import { dueJobRunner } from "../../jobs/due.js";
 import { RequestReader } from "../../formats/kserve/request-reader.js";
 import { TensorPrinter } from "../../formats/kserve/tensor-printer.js";
+import { openParts, type Parts } from "../../service/open.js";
 import { parseRanges } from "../../webhooks/addresses.js";
 import { BatchFiles } from "./batch-runs/batch-files.js";
 import { BatchQueue, type BatchQueueSettings } from "./batch-queue.js";
@@ -41,7 +41,7 @@ const BOARD_GRACE_MS = 2_000;
 async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
   const lifecycle = new Lifecycle(log);
   const name = `jobs-${randomBytes(8).toString("hex")}`;
-  const parts = await assemble({ kind: "jobs", name, config, log }, lifecycle);
+  const parts = await openParts({ kind: "jobs", name, config, log }, lifecycle);
   const { link, redis, deployment, fleet, jobs, schedules, webhooks, files, box } = parts;
   const { buckets, secret } = deployment;
 
@@ -119,7 +119,7 @@ async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
 
 /** Makes the queue of batches, which leaves room for the requests of clients that wait. */
 async function batchQueueOf(
-  parts: Assembly,
+  parts: Parts,
   connection: BatchQueueSettings["connection"],
   queueLimit: number,
   log: Logger,

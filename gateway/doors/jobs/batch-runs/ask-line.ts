@@ -5,9 +5,9 @@
 import type { Inference } from "../../../admission/inference.js";
 import type { ModelDirectory } from "../../../fleet/models.js";
 import { usualDeadline } from "../../../generation/limits.js";
-import { turnOfItsOwn } from "../../../http/bodies.js";
 import { errorReply, errorShapeOf, isRefusal } from "../../../formats/errors.js";
 import { bodyTooLarge, textBodyLimit, type Limits } from "../../../formats/limits.js";
+import { turnOfItsOwn } from "../../../formats/own-turn.js";
 import type { Reply } from "../../../formats/reply.js";
 import { answerGenerate, answerInfer } from "../../../formats/kserve/answer.js";
 import type { ModelCall } from "../../../formats/kserve/call.js";

@@ -12,34 +12,34 @@ import type { Lifecycle } from "#shared/lifecycle.js";
 import { connectBus, type Bus, type BusSettings } from "#shared/nats/connect.js";
 import { connectRedis, whenReady, type RedisClient, type RedisSettings } from "#shared/redis/connect.js";
 import { checkServer } from "#shared/redis/server.js";
-import { AdmissionBatcher } from "./admission/batcher.js";
-import { Deadlines } from "./admission/deadlines.js";
-import type { EnqueueSettings } from "./admission/enqueue.js";
-import type { Inference } from "./admission/inference.js";
-import { QueueLoads } from "./admission/loads.js";
-import { QueuedInference } from "./admission/submit.js";
-import { Batches } from "./batches/batches.js";
-import type { AdmissionConfig } from "./config.js";
-import { Files } from "./files/files.js";
-import { openStore } from "./files/open-store.js";
-import { GoneBack } from "./fleet/gone-back.js";
-import { FleetWatch } from "./fleet/watch.js";
-import { defaultLimits, type Limits } from "./formats/limits.js";
-import { parseWeights } from "./http/tenant.js";
-import { Jobs } from "./jobs/jobs.js";
-import { ParseThread } from "./formats/kserve/parse-thread.js";
-import { RequestReader } from "./formats/kserve/request-reader.js";
-import { TensorPrinter } from "./formats/kserve/tensor-printer.js";
-import { PendingRequests } from "./outcomes/pending.js";
-import { OutcomeSweeper } from "./outcomes/sweep.js";
-import { Readers } from "./stream/readers.js";
-import { Relay } from "./stream/relay.js";
-import { captureTerms, publishesLabels } from "./subscriptions/open.js";
-import { TokenStream } from "./subscriptions/token-stream.js";
-import { parseRanges } from "./webhooks/addresses.js";
-import { parseKey, SecretBox } from "./webhooks/secrets.js";
-import { Schedules } from "./schedules/schedules.js";
-import { Webhooks } from "./webhooks/webhooks.js";
+import { AdmissionBatcher } from "../admission/batcher.js";
+import { Deadlines } from "../admission/deadlines.js";
+import type { EnqueueSettings } from "../admission/enqueue.js";
+import type { Inference } from "../admission/inference.js";
+import { QueueLoads } from "../admission/loads.js";
+import { QueuedInference } from "../admission/submit.js";
+import { parseWeights } from "../admission/weights.js";
+import { Batches } from "../batches/batches.js";
+import { Files } from "../files/files.js";
+import { openStore } from "../files/open-store.js";
+import { GoneBack } from "../fleet/gone-back.js";
+import { FleetWatch } from "../fleet/watch.js";
+import { defaultLimits, type Limits } from "../formats/limits.js";
+import { Jobs } from "../jobs/jobs.js";
+import { ParseThread } from "../formats/kserve/parse-thread.js";
+import { RequestReader } from "../formats/kserve/request-reader.js";
+import { TensorPrinter } from "../formats/kserve/tensor-printer.js";
+import { PendingRequests } from "../outcomes/pending.js";
+import { OutcomeSweeper } from "../outcomes/sweep.js";
+import { Readers } from "../stream/readers.js";
+import { Relay } from "../stream/relay.js";
+import { captureTerms, publishesLabels } from "../subscriptions/open.js";
+import { TokenStream } from "../subscriptions/token-stream.js";
+import { parseRanges } from "../webhooks/addresses.js";
+import { parseKey, SecretBox } from "../webhooks/secrets.js";
+import { Schedules } from "../schedules/schedules.js";
+import { Webhooks } from "../webhooks/webhooks.js";
+import type { ServiceConfig } from "./settings.js";
 
 /** How long the start waits for Redis, in ms. Then it fails. */
 const START_BUDGET_MS = 60_000;
@@ -48,16 +48,16 @@ const START_BUDGET_MS = 60_000;
  */
 const LOOPS = 32;
 
-export interface AssemblyOptions {
+export interface PartsOptions {
   readonly kind: ListedProcess["kind"];
   /** A name that no other process has or will have. */
   readonly name: string;
-  readonly config: AdmissionConfig;
+  readonly config: ServiceConfig;
   readonly log: Logger;
 }
 
 /** The parts that a gateway and a jobs process share. */
-export interface Assembly {
+export interface Parts {
   readonly link: RedisSettings;
   readonly redis: RedisClient;
   /** A second connection, for large values. */
@@ -87,7 +87,7 @@ export interface Assembly {
 }
 
 /** Opens all parts in order; `lifecycle` closes them. */
-export async function assemble(options: AssemblyOptions, lifecycle: Lifecycle): Promise<Assembly> {
+export async function openParts(options: PartsOptions, lifecycle: Lifecycle): Promise<Parts> {
   const closing = new AbortController();
   setMaxListeners(LOOPS, closing.signal);
   const links = await openLinks(options, closing.signal, lifecycle);
@@ -101,13 +101,13 @@ export async function assemble(options: AssemblyOptions, lifecycle: Lifecycle): 
   return { ...parts, ...openNouns(options, parts, lifecycle) };
 }
 
-type Links = Pick<Assembly, "link" | "redis" | "forLarge" | "bus" | "deployment"> & {
+type Links = Pick<Parts, "link" | "redis" | "forLarge" | "bus" | "deployment"> & {
   readonly natsLink: Omit<BusSettings, "name" | "log">;
 };
 
 /** Connects to the brokers, and joins the deployment. */
 async function openLinks(
-  { name, config, log }: AssemblyOptions,
+  { name, config, log }: PartsOptions,
   signal: AbortSignal,
   lifecycle: Lifecycle,
 ): Promise<Links> {
@@ -129,7 +129,7 @@ async function openLinks(
 }
 
 type Admitting = Pick<
-  Assembly,
+  Parts,
   "fleet" | "loads" | "queue" | "queueLimits" | "sweeper" | "relay" | "inference" | "stream"
 > & {
   readonly pending: PendingRequests;
@@ -138,7 +138,7 @@ type Admitting = Pick<
 
 /** Opens everything that admits requests and awaits their outcomes. */
 async function openAdmission(
-  { kind, name: gateway, config, log }: AssemblyOptions,
+  { kind, name: gateway, config, log }: PartsOptions,
   { redis, forLarge, bus, deployment }: Links,
   closing: AbortController,
   lifecycle: Lifecycle,
@@ -203,10 +203,10 @@ async function openAdmission(
 
 /** Opens the records of Baton's nouns. */
 function openNouns(
-  { kind, name, config, log }: AssemblyOptions,
-  parts: Links & Admitting & Pick<Assembly, "parseThread" | "printThread" | "limits">,
+  { kind, name, config, log }: PartsOptions,
+  parts: Links & Admitting & Pick<Parts, "parseThread" | "printThread" | "limits">,
   lifecycle: Lifecycle,
-): Pick<Assembly, "jobs" | "schedules" | "webhooks" | "files" | "batches" | "box"> {
+): Pick<Parts, "jobs" | "schedules" | "webhooks" | "files" | "batches" | "box"> {
   const { redis, bus, deployment, natsLink, queue, pending, deadlines, fleet, limits } = parts;
   const { buckets, secret } = deployment;
   const webhooks = new Webhooks({ redis, buckets });
@@ -240,7 +240,7 @@ function openNouns(
 }
 
 /** @param leavesRoom whether this process leaves some of the queue to clients that wait */
-function queueLimitsOf(config: AdmissionConfig, leavesRoom: boolean) {
+function queueLimitsOf(config: ServiceConfig, leavesRoom: boolean) {
   return {
     queue: config.BATON_QUEUE_LIMIT,
     leavesRoom,
@@ -257,7 +257,7 @@ function queueLimitsOf(config: AdmissionConfig, leavesRoom: boolean) {
   };
 }
 
-function bodyLimits(config: AdmissionConfig) {
+function bodyLimits(config: ServiceConfig) {
   return {
     ...defaultLimits,
     jsonBytes: config.BATON_MAX_JSON_BYTES,
@@ -266,7 +266,7 @@ function bodyLimits(config: AdmissionConfig) {
   };
 }
 
-function fileLimits(config: AdmissionConfig) {
+function fileLimits(config: ServiceConfig) {
   return {
     fileBytes: config.BATON_FILE_BYTES,
     tenantBytes: config.BATON_TENANT_FILE_BYTES,
