@@ -6,25 +6,8 @@
  */
 import { Hono } from "hono";
 import { fixedError, InferenceError } from "#shared/errors.js";
-import { addEndpoints } from "./api/add-endpoints.js";
-import { batchEndpoints } from "./api/batches.js";
-import { deadEndpoints } from "./api/dead.js";
-import { deliveryEndpoints } from "./api/deliveries.js";
-import { documentEndpoints, type ApiDocument } from "./api/document.js";
-import type { Endpoint } from "./api/endpoint.js";
-import { fileEndpoints } from "./api/files.js";
-import { fleetEndpoints } from "./api/fleet.js";
-import { jobEndpoints } from "./api/jobs.js";
-import { openApi } from "./api/openapi.js";
-import { scheduleEndpoints } from "./api/schedules.js";
-import { sequenceEndpoints } from "./api/sequences.js";
-import { asyncApi, asyncApiEndpoints } from "./api/streams/asyncapi.js";
-import { subscriptionEndpoints } from "./api/subscriptions.js";
-import { webhookEndpoints } from "./api/webhooks.js";
 import { directRoute, type DirectRoute } from "./doors/kserve-http/direct.js";
-import { kserveEndpoints, type KserveParts } from "./doors/kserve-http/endpoints.js";
-import { openAiEndpoints } from "./doors/openai/endpoints.js";
-import { endpoints, ofRequests } from "./endpoints.js";
+import { groups, type AppParts } from "./endpoints.js";
 import { errorReply } from "./formats/errors.js";
 import type { ParseThread } from "./formats/kserve/parse-thread.js";
 import { RequestReader } from "./formats/kserve/request-reader.js";
@@ -34,11 +17,8 @@ import { chooseRequestId } from "./http/headers.js";
 import { pathOf, Router, type GatewayEnv, type Log } from "./http/router.js";
 import { send } from "./http/send.js";
 import { onlyTenant, type TenantOf } from "./http/tenant.js";
-import type { Services } from "./service/services.js";
 
-/** The app has no paths for a service that is absent. */
-export interface AppOptions
-  extends Omit<KserveParts, "bodies" | "reader" | "printer">, Partial<Omit<Services, "fleet" | "inference">> {
+export interface AppOptions extends Omit<AppParts, "bodies" | "reader" | "printer"> {
   /** By default all clients are one tenant. */
   readonly tenantOf?: TenantOf;
   readonly log: Log;
@@ -75,25 +55,9 @@ export function buildApp(options: AppOptions): GatewayApp {
   const tenantOf = options.tenantOf ?? onlyTenant;
   const reader = new RequestReader(options.parseThread);
   const printer = new TensorPrinter(options.printThread);
-  const { limits, version } = options;
-  const add = <S>(declared: readonly Endpoint<S>[], service: S | undefined): void => {
-    if (service !== undefined) addEndpoints(router, declared, service, { bodies, limits, tenantOf });
-  };
-  add(kserveEndpoints, { ...options, bodies, reader, printer });
-  add(fleetEndpoints, options.fleet);
-  add(ofRequests, options.requests);
-  add(subscriptionEndpoints, options.subscriptions);
-  add(asyncApiEndpoints, { text: JSON.stringify(asyncApi(version)) });
-  add(documentEndpoints, documentOf(version));
-  add(sequenceEndpoints, options.sequences);
-  add(jobEndpoints, options.jobs && { jobs: options.jobs, printer });
-  add(deadEndpoints, options.dead);
-  add(scheduleEndpoints, options.schedules);
-  add(webhookEndpoints, options.webhooks);
-  add(deliveryEndpoints, options.deliveries);
-  add(batchEndpoints, options.batches);
-  add(fileEndpoints, options.files);
-  add(openAiEndpoints, options);
+  const { limits } = options;
+  const parts = { ...options, bodies, reader, printer };
+  for (const group of groups) group.addTo(router, parts, { bodies, limits, tenantOf });
   router.addForAll("/v1/:rest{.+}", (c) => {
     throw new InferenceError("not_found", `Unknown request URL: ${c.req.method} ${c.req.path}`);
   });
@@ -112,17 +76,6 @@ export function buildApp(options: AppOptions): GatewayApp {
     },
   });
   return Object.assign(app, { direct });
-}
-
-/** Makes the document at its first request. */
-function documentOf(version: string): ApiDocument {
-  let text: string | undefined;
-  return {
-    get text() {
-      text ??= JSON.stringify(openApi(endpoints, version));
-      return text;
-    },
-  };
 }
 
 function pathAsSent(request: Request, options?: { env?: GatewayEnv["Bindings"] }): string {

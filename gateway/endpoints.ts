@@ -1,41 +1,83 @@
-/** Every declared endpoint of the HTTP API, in the order in which the router looks for a path. */
+/**
+ * Every declared endpoint of the HTTP API, in the order in which the router looks for a path, and
+ * the service of each. The router, the document, the list and the test of all paths read this
+ * table, so no path is in one of them and missing in another.
+ */
+import { addEndpoints } from "./api/add-endpoints.js";
+import type { AskedTerms } from "./api/asked.js";
 import { batchEndpoints } from "./api/batches.js";
 import { deadEndpoints } from "./api/dead.js";
 import { deliveryEndpoints } from "./api/deliveries.js";
-import { documentEndpoints } from "./api/document.js";
+import { documentEndpoints, type ApiDocument } from "./api/document.js";
 import type { Endpoint } from "./api/endpoint.js";
 import { fileEndpoints } from "./api/files.js";
 import { fleetEndpoints } from "./api/fleet.js";
 import { jobEndpoints } from "./api/jobs.js";
+import { openApi } from "./api/openapi.js";
 import { requestEndpoints } from "./api/requests.js";
 import { scheduleEndpoints } from "./api/schedules.js";
 import { sequenceEndpoints } from "./api/sequences.js";
-import { asyncApiEndpoints } from "./api/streams/asyncapi.js";
+import { asyncApi, asyncApiEndpoints } from "./api/streams/asyncapi.js";
 import { durableStreamEndpoints } from "./api/streams/durable-stream.js";
 import { eventEndpoints } from "./api/streams/events.js";
 import { webSocketEndpoints } from "./api/streams/websocket.js";
 import { subscriptionEndpoints } from "./api/subscriptions.js";
 import { webhookEndpoints } from "./api/webhooks.js";
-import { kserveEndpoints } from "./doors/kserve-http/endpoints.js";
+import { kserveEndpoints, type KserveParts } from "./doors/kserve-http/endpoints.js";
 import { openAiEndpoints } from "./doors/openai/endpoints.js";
+import type { Router } from "./http/router.js";
+import type { Services } from "./service/services.js";
 
-/** The endpoints on requests by their public id, all of the same service. */
-export const ofRequests = [...requestEndpoints, ...eventEndpoints, ...webSocketEndpoints, ...durableStreamEndpoints];
+/** The parts that answer all paths. The app has no paths for a service that is absent. */
+export interface AppParts extends KserveParts, Partial<Omit<Services, "fleet" | "inference">> {}
 
-export const endpoints: readonly Endpoint[] = [
-  ...kserveEndpoints,
-  ...fleetEndpoints,
-  ...ofRequests,
-  ...subscriptionEndpoints,
-  ...asyncApiEndpoints,
-  ...documentEndpoints,
-  ...sequenceEndpoints,
-  ...jobEndpoints,
-  ...deadEndpoints,
-  ...scheduleEndpoints,
-  ...webhookEndpoints,
-  ...deliveryEndpoints,
-  ...batchEndpoints,
-  ...fileEndpoints,
-  ...openAiEndpoints,
+/** Endpoints that call the same service. */
+interface Group {
+  readonly endpoints: readonly Endpoint[];
+  /** Adds the endpoints to the router, if the app has their service. */
+  addTo(router: Router, parts: AppParts, terms: Omit<AskedTerms, "onBug">): void;
+}
+
+function group<S>(endpoints: readonly Endpoint<S>[], serviceOf: (parts: AppParts) => S | undefined): Group {
+  return {
+    endpoints,
+    addTo(router, parts, terms) {
+      const service = serviceOf(parts);
+      if (service !== undefined) addEndpoints(router, endpoints, service, terms);
+    },
+  };
+}
+
+export const groups: readonly Group[] = [
+  group(kserveEndpoints, (parts) => parts),
+  group(fleetEndpoints, ({ fleet }) => fleet),
+  group(
+    [...requestEndpoints, ...eventEndpoints, ...webSocketEndpoints, ...durableStreamEndpoints],
+    ({ requests }) => requests,
+  ),
+  group(subscriptionEndpoints, ({ subscriptions }) => subscriptions),
+  group(asyncApiEndpoints, ({ version }) => ({ text: JSON.stringify(asyncApi(version)) })),
+  group(documentEndpoints, ({ version }) => documentOf(version)),
+  group(sequenceEndpoints, ({ sequences }) => sequences),
+  group(jobEndpoints, ({ jobs, printer }) => jobs && { jobs, printer }),
+  group(deadEndpoints, ({ dead }) => dead),
+  group(scheduleEndpoints, ({ schedules }) => schedules),
+  group(webhookEndpoints, ({ webhooks }) => webhooks),
+  group(deliveryEndpoints, ({ deliveries }) => deliveries),
+  group(batchEndpoints, ({ batches }) => batches),
+  group(fileEndpoints, ({ files }) => files),
+  group(openAiEndpoints, (parts) => parts),
 ];
+
+export const endpoints: readonly Endpoint[] = groups.flatMap((one) => one.endpoints);
+
+/** Makes the document at its first request. */
+function documentOf(version: string): ApiDocument {
+  let text: string | undefined;
+  return {
+    get text() {
+      text ??= JSON.stringify(openApi(endpoints, version));
+      return text;
+    },
+  };
+}

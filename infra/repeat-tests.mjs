@@ -66,14 +66,14 @@ function runOnce(run) {
   const report = join(folder, "report.json");
   rmSync(report, { force: true });
   const startedAt = performance.now();
-  const { status, stdout } = spawnSync(
+  const { status, stdout, stderr } = spawnSync(
     "npm",
     ["run", "--silent", suite, "--", "--reporter=default", "--reporter=json", `--outputFile.json=${report}`, ...filter],
     {
       cwd: clone,
       encoding: "utf8",
       env: { ...process.env, TMPDIR: temporary },
-      stdio: ["ignore", "pipe", "inherit"],
+      stdio: ["ignore", "pipe", "pipe"],
       maxBuffer: 2 ** 30,
     },
   );
@@ -81,7 +81,7 @@ function runOnce(run) {
   const [, passed = "0", failed = "1"] = /^(\d+) passed, (\d+) failed\n*$/m.exec(lastLine(stdout)) ?? [];
   const skipped = /^(\d+) skipped$/m.exec(stdout)?.[1] ?? "0";
   note(`| ${run} | ${minutes} | ${passed} | ${failed} | ${skipped} | ${failures(report).join("; ") || "–"} |`);
-  if (status !== 0) writeFileSync(`${given.to}.${run}.log`, stdout);
+  if (status !== 0) writeFileSync(`${given.to}.${run}.log`, `${stdout}\n${stderr}`);
   return status === 0;
 }
 

@@ -21,7 +21,7 @@ export interface AskedTerms {
 }
 
 export class Asked<P extends Parameters = Parameters, M extends Members = Members> {
-  readonly caller: Caller;
+  readonly #caller: Caller | undefined;
   readonly query: ParameterValues<P>;
   readonly #endpoint: Endpoint;
   readonly #c: Context<GatewayEnv>;
@@ -33,9 +33,15 @@ export class Asked<P extends Parameters = Parameters, M extends Members = Member
     this.#c = c;
     this.#terms = terms;
     const { right, query, ignoresOthers, isWebSocket = false } = endpoint;
-    this.caller = { tenant: right === undefined || isWebSocket ? "" : this.#tenant() };
+    this.#caller = right === undefined || isWebSocket ? undefined : { tenant: this.#tenant() };
     const isRead = query !== undefined && !isWebSocket;
     this.query = isRead ? readQuery(this.incoming.url ?? "", query as P, ignoresOthers) : ({} as ParameterValues<P>);
+  }
+
+  /** @throws TypeError if the endpoint declares no right, so that no tenant was read */
+  get caller(): Caller {
+    if (this.#caller === undefined) throw new TypeError(`${this.#endpoint.path} declares no right`);
+    return this.#caller;
   }
 
   get incoming(): IncomingMessage {

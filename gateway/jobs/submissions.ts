@@ -120,8 +120,10 @@ export class Submissions {
     const options = readOptions(envelope.options, this.#settings, target.version, webhook?.shown);
     const { waitMs, tooLate } = waitOrRefusal(options);
     if (tooLate !== undefined && target.idempotencyKey === undefined) throw tooLate;
+    // The reader takes the memory of a long body.
+    const kept = keptBody(envelope, body);
     const prepared = await prepare(target, envelope, options, waitMs);
-    return { type: envelope.type, options, prepared, body: keptBody(envelope, body), waitMs, tooLate, webhook };
+    return { type: envelope.type, options, prepared, body: kept, waitMs, tooLate, webhook };
   }
 
   /**

@@ -25,11 +25,14 @@ describe("every declared path", () => {
   it.each([...byPath])("%s", async (path, declared) => {
     for (const method of methods) {
       const { status, text } = await answerTo(path, method);
-      const isDeclared = declared.some((endpoint) => endpoint.method === method);
+      const endpoint = declared.find((one) => one.method === method);
       // The durable stream declares methods that it refuses with 405 and words of its own.
-      if (!isDeclared) expect({ method, status }).toEqual({ method, status: 405 });
-      else
+      const isRefused = endpoint === undefined || endpoint.refusals?.includes("method_not_allowed") === true;
+      if (isRefused) expect({ method, status }).toEqual({ method, status: 405 });
+      else expect({ method, status }).not.toEqual({ method, status: 405 });
+      if (endpoint !== undefined) {
         expect({ method, text }).not.toEqual({ method, text: expect.stringMatching(/"code":"not_found"/) as string });
+      }
     }
   });
 

@@ -38,6 +38,8 @@ beforeAll(async () => {
 afterAll(async () => {
   await receiver.dispose();
 });
+/** A job for this time keeps its body until then. */
+const soon = () => new Date(Date.now() + 1_000).toISOString();
 const newTenant = () => ({ "x-tenant": `tenant-${count++}` });
 const told = (path: string) => receiver.at(path).map(({ body }) => JSON.parse(body) as Told);
 /** Waits for this many events, each of which comes once. */
@@ -202,6 +204,19 @@ describe("a webhook of a job's own", () => {
     await submitted({ webhook: { id: both.id } }, tenant);
     await submitted({}, tenant);
     await events("/both", 2);
+  });
+
+  it("keeps a long body, whose memory its reader takes", async () => {
+    const tenant = newTenant();
+    const text = JSON.stringify({ infer: simpleBody(2), webhook: { url: receiver.url("/long") }, run_at: soon() });
+    const { body } = await submit(
+      served.url,
+      "simple",
+      text.replace('"inputs":', `"inputs":${" ".repeat(200_000)}`),
+      tenant,
+    );
+    expect(await ended(other(), body.id, tenant)).toMatchObject({ state: "completed" });
+    await events("/long", 1);
   });
 
   it.each([

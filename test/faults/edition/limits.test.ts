@@ -137,9 +137,19 @@ describe("a limit of 10 requests of a model", () => {
 describe("limits in bytes", () => {
   const LARGE = 200_000;
   const SMALL = 60_000;
-  const served = useFleet(planOf({ BATON_QUEUE_BYTES: String(5 * LARGE), BATON_TOTAL_QUEUE_BYTES: String(6 * LARGE) }));
+  const bytes = { BATON_QUEUE_BYTES: String(5 * LARGE), BATON_TOTAL_QUEUE_BYTES: String(6 * LARGE) };
+  const served = useFleet({
+    ...planOf(bytes),
+    models: [...models, "echo-int32"],
+    serving: models,
+    workerEnv: { BATON_MODELS: models.join(",") },
+  });
   let redis: Redis;
-  beforeAll(() => void (redis = served.fleet.redis.connect()));
+  beforeAll(async () => {
+    redis = served.fleet.redis.connect();
+    // A gateway is ready only while some worker serves a model, whatever room the queue has.
+    await served.fleet.addWorker({ BATON_MODELS: "echo-int32" });
+  });
   afterAll(() => redis.disconnect());
 
   /** A request that takes a little more than this many bytes in the queue. */

@@ -52,12 +52,16 @@ async function laneWhen(condition: (now: { queued: number; running: number }) =>
   return now && { queued: now.queued, running: now.running };
 }
 
-/** @throws Error that names the phase if the phase takes longer than the patience */
+/**
+ * @throws Error that names the phase and the state of the lane if the phase takes longer than the
+ * patience
+ */
 async function within<Value>(phase: string, settled: Promise<Value>): Promise<Value> {
   let timer: NodeJS.Timeout | undefined;
   const tooLong = new Promise<never>((_resolve, reject) => {
     timer = setTimeout(() => {
-      reject(new Error(`${phase}: not done after ${PATIENCE_MS} ms`));
+      const late = `${phase}: not done after ${PATIENCE_MS} ms`;
+      lane().then((now) => reject(new Error(`${late}; ${JSON.stringify(now)}`)), reject);
     }, PATIENCE_MS);
   });
   try {

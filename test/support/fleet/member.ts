@@ -4,6 +4,12 @@
  */
 import { RunningProcess, type Exit, type Launch } from "../brokers/process.js";
 
+/**
+ * When a start counts as failed, in ms. Less than a hook's limit, so that the failure shows the
+ * member's output. On a busy machine a start on a graphics driver in software takes a minute.
+ */
+const START_MS = 110_000;
+
 export class Member {
   readonly name: string;
   #launch: Launch;
@@ -54,7 +60,7 @@ export class Member {
     this.#launch = { ...this.#launch, args: [...this.#launch.args.slice(0, -1), program] };
   }
 
-  async ready(timeoutMs = 60_000): Promise<void> {
+  async ready(timeoutMs = START_MS): Promise<void> {
     await this.process.waitForMessage(this.#readyMessage, timeoutMs);
   }
 
