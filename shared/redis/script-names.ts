@@ -110,7 +110,8 @@ export function resolveNames(source: string, signature: Signature): string {
     return countOf(parts[array], name, array) ?? text;
   };
   const resolveLine = (line: string) => {
-    if (/^\s*--/.test(line)) return line;
+    // Few lines have a name, and a process loads thousands of lines at its start.
+    if (!(line.includes("KEYS") || line.includes("ARGV")) || /^\s*--/.test(line)) return line;
     const resolved = line.replaceAll(CONSTANTS, constant).replaceAll(USES, use);
     const [left] = /\b(?:KEYS|ARGV)(?:\.|\[[^\]]*\]\.\w)\S*/.exec(resolved) ?? [];
     if (left !== undefined) throw new TypeError(`${left} is not in the head, or cannot be read in this way`);

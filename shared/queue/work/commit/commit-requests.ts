@@ -8,9 +8,10 @@ import {
   fates,
   givenOutcomes,
   inlineOutcomes,
-  withOutcomes,
+  rowsOf,
   type Fate,
   type GivenOutcomes,
+  type OutcomeArgs,
   type Settlement,
 } from "./settlement.js";
 
@@ -39,14 +40,14 @@ export async function commitRequests(queue: WorkerQueue, settlements: readonly S
     redis,
     settlements.map(({ delivery }) => delivery),
   );
-  const requests = settlements.map(({ delivery, deadReason: reason = "" }) => {
+  const requestOf = ({ delivery, deadReason: reason = "" }: Settlement, { kind, body, ttl, apart }: OutcomeArgs) => {
     const { lane, entry } = delivery;
-    return { lane: numberOf(lane), entry, name: requestName(delivery), reason };
-  });
+    return { lane: numberOf(lane), entry, name: requestName(delivery), reason, kind, body, ttl, apart };
+  };
   const terms = { group: GROUP, consumer, limits: limitsOfSetAside(queue), streams: streams ? 1 : 0, lanes };
   const call = ({ args, ahead }: GivenOutcomes) => {
-    const ended = withOutcomes(requests, args);
-    return script(redis, { load, ready }, { ...terms, requests: ended }, ahead);
+    const requests = rowsOf(settlements, args, requestOf);
+    return script(redis, { load, ready }, { ...terms, requests }, ahead);
   };
   const outcomes = givenOutcomes(settlements, consumer);
   try {

@@ -9,9 +9,10 @@ import {
   fates,
   givenOutcomes,
   inlineOutcomes,
-  withOutcomes,
+  rowsOf,
   type Fate,
   type GivenOutcomes,
+  type OutcomeArgs,
   type Settlement,
 } from "./settlement.js";
 import { settingVersion, versionTtlMs, type Version } from "../../pieces/version.js";
@@ -76,9 +77,10 @@ export async function commitSteps(
   );
   const ttlMs = versionTtlMs(maxIdleMs);
   const versions = versionsOf(settlements, ttlMs);
-  const steps = settlements.map((settlement) => {
+  const stepOf = (settlement: StepSettlement, { kind, body, ttl, apart }: OutcomeArgs) => {
     const { delivery, deadReason: reason = "" } = settlement;
     const { lane, entry, sequence, step, start } = delivery;
+    const { action, version } = stateArgs(settlement);
     return {
       lane: numberOf(lane),
       entry,
@@ -86,10 +88,15 @@ export async function commitSteps(
       sequence,
       number: step,
       start: start ? 1 : 0,
-      ...stateArgs(settlement),
+      action,
+      version,
       reason,
+      kind,
+      body,
+      ttl,
+      apart,
     };
-  });
+  };
   const terms = {
     group: GROUP,
     consumer,
@@ -101,8 +108,8 @@ export async function commitSteps(
     lanes,
   };
   const call = ({ args, ahead }: GivenOutcomes, written: readonly Version[]) => {
-    const ended = withOutcomes(steps, args);
-    return script(redis, { load, ready }, { ...terms, steps: ended }, [...written.map(settingVersion), ...ahead]);
+    const steps = rowsOf(settlements, args, stepOf);
+    return script(redis, { load, ready }, { ...terms, steps }, [...written.map(settingVersion), ...ahead]);
   };
   const outcomes = givenOutcomes(settlements, consumer);
   try {

@@ -50,7 +50,7 @@ const LATER = "0".repeat(13);
 let calls = 0;
 
 /** As commit-steps.lua and commit-requests.lua name the arguments. */
-interface OutcomeArgs {
+export interface OutcomeArgs {
   readonly kind: string;
   readonly body: Buffer | string;
   /** In ms. */
@@ -97,10 +97,19 @@ export function inlineOutcomes(settlements: readonly Settlement[]): GivenOutcome
   return { args, ahead: [] };
 }
 
-/** Adds the arguments of an outcome to each row, in order. */
-export function withOutcomes<Row>(rows: readonly Row[], args: readonly OutcomeArgs[]): (Row & OutcomeArgs)[] {
-  return args.flatMap((outcome, i) => {
-    const row = rows[i];
-    return row === undefined ? [] : { ...row, ...outcome };
-  });
+/**
+ * Makes the arguments of each settlement, in order. `row` returns a single literal, because V8 takes
+ * microseconds for an object that two spreads make.
+ */
+export function rowsOf<S, Row>(
+  settlements: readonly S[],
+  args: readonly OutcomeArgs[],
+  row: (settlement: S, outcome: OutcomeArgs) => Row,
+): Row[] {
+  const rows: Row[] = [];
+  for (const [i, settlement] of settlements.entries()) {
+    const outcome = args[i];
+    if (outcome !== undefined) rows.push(row(settlement, outcome));
+  }
+  return rows;
 }
