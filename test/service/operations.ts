@@ -112,7 +112,8 @@ export const operations: Readonly<Record<string, (floor: Floor) => Promise<unkno
     let text = "";
     for await (const piece of content) text += piece.toString();
     const answers = text.trim().split("\n");
-    return answers.map((line) => (JSON.parse(line) as AnsweredLine).response.body.outputs[0]?.data[0]).sort();
+    const sums = answers.map((line) => (JSON.parse(line) as AnsweredLine).response.body.outputs[0]?.data[0] ?? 0);
+    return sums.sort((one, other) => one - other);
   },
 };
 
