@@ -1,4 +1,4 @@
-/** Every declared endpoint of the HTTP API, in the order in which the router looks for a path. */
+/** Every declared endpoint of the HTTP API, by its noun. */
 import { batchEndpoints } from "./api/batches.js";
 import { deadEndpoints } from "./api/dead.js";
 import { deliveryEndpoints } from "./api/deliveries.js";
@@ -22,20 +22,25 @@ import { openAiEndpoints } from "./doors/openai/endpoints.js";
 /** The endpoints on requests by their public id, all of the same service. */
 export const ofRequests = [...requestEndpoints, ...eventEndpoints, ...webSocketEndpoints, ...durableStreamEndpoints];
 
-export const endpoints: readonly Endpoint[] = [
-  ...kserveEndpoints,
-  ...fleetEndpoints,
-  ...ofRequests,
-  ...subscriptionEndpoints,
-  ...asyncApiEndpoints,
-  ...documentEndpoints,
-  ...sequenceEndpoints,
-  ...jobEndpoints,
-  ...deadEndpoints,
-  ...scheduleEndpoints,
-  ...webhookEndpoints,
-  ...deliveryEndpoints,
-  ...batchEndpoints,
-  ...fileEndpoints,
-  ...openAiEndpoints,
-];
+/**
+ * The endpoints of each noun, as docs/api.md shows the nouns. The router looks for a path in this
+ * order.
+ */
+export const nouns: Readonly<Record<string, readonly Endpoint[]>> = {
+  "Triton's paths": kserveEndpoints,
+  Fleet: fleetEndpoints,
+  "Requests and their streams": ofRequests,
+  Subscriptions: subscriptionEndpoints,
+  Documents: [...asyncApiEndpoints, ...documentEndpoints],
+  Sequences: sequenceEndpoints,
+  Jobs: jobEndpoints,
+  "Requests that were set aside": deadEndpoints,
+  Schedules: scheduleEndpoints,
+  Webhooks: webhookEndpoints,
+  Deliveries: deliveryEndpoints,
+  Batches: batchEndpoints,
+  Files: fileEndpoints,
+  "OpenAI's paths": openAiEndpoints,
+};
+
+export const endpoints: readonly Endpoint[] = Object.values(nouns).flat();

@@ -72,7 +72,7 @@ export const errorKinds = {
   },
   /** The request did not arrive within 120 s, or a file not within `BATON_UPLOAD_MS`. */
   request_timeout: { status: 408, retry: false, texts: { usual: "the request took too long to arrive" } },
-  /** For a browser page without permission, and for a request without a tenant. */
+  /** A browser's page has no permission, or the request does not name its tenant. */
   forbidden: {
     status: 403,
     retry: false,
@@ -121,7 +121,7 @@ export const errorKinds = {
   sequence_busy: { status: 409, retry: true },
   /** Baton has deleted the checkpoint after that step. */
   checkpoint_gone: { status: 410, retry: false },
-  /** The bytes to import are no exported state, or damaged. */
+  /** The bytes to import are no exported state, or are damaged. */
   frame_corrupt: {
     status: 400,
     retry: false,
