@@ -7,6 +7,16 @@
  * @import { Answer, Endpoint } from "../gateway/api/endpoint.js"
  * @import { Schema } from "../gateway/api/parameters.js"
  * @typedef {readonly string[]} Codes
+ * @typedef {object} Shown the parts of a schema that the page shows
+ * @property {string | string[]} [type]
+ * @property {string} [format]
+ * @property {string} [description]
+ * @property {number} [minimum]
+ * @property {number} [maximum]
+ * @property {string | number} [default]
+ * @property {string[]} [enum]
+ * @property {Shown} [items]
+ * @property {Shown[]} [anyOf]
  * @typedef {typeof import("../gateway/api/refusals.js")} Refusals
  */
 
@@ -129,27 +139,23 @@ function answerText(answer) {
  * @param {(string | undefined)[]} notes
  */
 function described(name, schema, ...notes) {
-  const { description, default: usual } = schema;
-  const said = [kindOf(schema), description, ...notes, ...(usual === undefined ? [] : [`by default ${usual}`])]
-    .filter((note) => typeof note === "string" && note !== "")
-    .map((note) =>
-      String(note)
-        .replace(/\.$/, "")
-        .replace(/^[A-Z](?=[a-z ])/, (first) => first.toLowerCase()),
-    );
+  const { default: usual, ...shown } = /** @type {Shown} */ (schema);
+  const said = [kindOf(shown), shown.description, ...notes, ...(usual === undefined ? [] : [`by default ${usual}`])]
+    .filter((note) => note !== undefined && note !== "")
+    .map((note) => note?.replace(/\.$/, "").replace(/^[A-Z](?=[a-z ])/, (first) => first.toLowerCase()));
   return said.length === 0 ? `\`${name}\`` : `\`${name}\` (${said.join("; ")})`;
 }
 
 /**
- * @param {Schema} schema
+ * @param {Shown} schema
  * @returns {string} "" for a text without a form that a word names
  */
-function kindOf({ type, format, minimum, maximum, items, enum: values, anyOf, description }) {
-  if (Array.isArray(values)) return values.map((one) => `\`${one}\``).join(", ");
-  if (type === "array") return `list of ${kindOf(/** @type {Schema} */ (items))}`;
+function kindOf({ type = "string", format, minimum, maximum, items = {}, enum: values, anyOf, description }) {
+  if (values !== undefined) return values.map((one) => `\`${one}\``).join(", ");
+  if (type === "array") return `list of ${kindOf(items)}`;
   if (format === "uri") return "URL";
-  if (description === undefined && Array.isArray(anyOf)) return anyOf.map((one) => kindOf(one) || "text").join(" or ");
-  if (type === undefined || type === "string") return "";
+  if (description === undefined && anyOf !== undefined) return anyOf.map((one) => kindOf(one) || "text").join(" or ");
+  if (type === "string") return "";
   const least = minimum === undefined ? "" : ` from ${minimum}`;
   return `${[type].flat().join(" or ")}${least}${maximum === undefined ? "" : ` to ${maximum}`}`;
 }

@@ -1,11 +1,15 @@
 import { expect, it } from "vitest";
 import type { Job } from "../../gateway/answers.js";
-import { readAnswer, readPages } from "./answers.js";
+import { readAnswer, readPages, without } from "./answers.js";
 import type { Answer, Gateway } from "./gateway.js";
 
 it("an answer keeps its integers, and may lack members", () => {
   expect(readAnswer<Job>('{"priority":9007199254740993}')).toEqual({ priority: 9_007_199_254_740_993n });
   expect(readAnswer<Job>("[]")).toEqual({});
+});
+
+it("an answer is shown without a long member", () => {
+  expect(without({ id: "a", result: {} }, "result")).toEqual({ id: "a" });
 });
 
 /** A gateway with these pages, which notes the requests. */

@@ -13,6 +13,11 @@ export function readAnswer<Answer>(text: string, isTensorData?: IsTensorData): P
   return (isObject(value) ? value : {}) as Partial<Answer>;
 }
 
+/** The answer without a long member that a list leaves out. */
+export function without<Answer extends object>(answer: Answer, left: keyof Answer): Partial<Answer> {
+  return Object.fromEntries(Object.entries(answer).filter(([name]) => name !== left)) as Partial<Answer>;
+}
+
 /**
  * Reads all pages of a list.
  * @param query the filters and the size of a page

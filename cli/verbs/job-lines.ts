@@ -21,10 +21,6 @@ export function readJob(text: string): JobView {
   return readAnswer<Job>(text, (name, depth) => name === "data" && depth > 2);
 }
 
-export function withoutResult({ result: _, ...job }: JobView): JobView {
-  return job;
-}
-
 export function hasEnded({ state }: JobView): boolean {
   return ENDS.has(state);
 }

@@ -7,7 +7,7 @@ import { parseJson, type IsTensorData } from "#shared/json/parse.js";
 import { printJson } from "#shared/json/print.js";
 import type { Job } from "../../gateway/answers.js";
 import { segment } from "../client/address.js";
-import { readPages } from "../client/answers.js";
+import { readPages, without } from "../client/answers.js";
 import { Refused } from "../client/errors.js";
 import { jsonOf } from "../client/gateway.js";
 import { exitCodes, Failure } from "../terminal/exit.js";
@@ -20,7 +20,6 @@ import {
   progressLine,
   readJob,
   resultTables,
-  withoutResult,
 } from "./job-lines.js";
 import { integer, readInput } from "./options.js";
 import type { OpenSession, Session } from "./session.js";
@@ -88,7 +87,7 @@ export function addJobs(program: Command, open: OpenSession): void {
     .option("--label <name=value>", "only those with this label; may be given again", label)
     .action(async (options: ListOptions, command: Command) => {
       const { gateway, terminal } = open(command);
-      const found = (await readPages<Job>(gateway, "/v2/jobs", listQuery(options), isTensorData)).map(withoutResult);
+      const found = (await readPages<Job>(gateway, "/v2/jobs", listQuery(options), isTensorData)).map((one) => without(one, "result"));
       if (terminal.json) terminal.document(printJson({ object: "list", data: found }));
       else terminal.print(jobListLines(found), { heading: true });
     });

@@ -4,7 +4,7 @@ import type { IsTensorData } from "#shared/json/parse.js";
 import { printJson } from "#shared/json/print.js";
 import type { Schedule } from "../../gateway/answers.js";
 import { segment } from "../client/address.js";
-import { readAnswer, readPages } from "../client/answers.js";
+import { readAnswer, readPages, without } from "../client/answers.js";
 import { jsonOf } from "../client/gateway.js";
 import { exitCodes, Failure } from "../terminal/exit.js";
 import { cells, memberTexts, onOneLine, pairs, shown, table } from "../terminal/text.js";
@@ -59,7 +59,7 @@ export function addSchedules(program: Command, open: OpenSession): void {
     .action(async (_: object, command: Command) => {
       const { gateway, terminal } = open(command);
       const query = new URLSearchParams({ limit: String(PAGE) });
-      const found = (await readPages<Schedule>(gateway, "/v2/schedules", query, isTensorData)).map(withoutJob);
+      const found = (await readPages<Schedule>(gateway, "/v2/schedules", query, isTensorData)).map((one) => without(one, "job"));
       if (terminal.json) terminal.document(printJson({ object: "list", data: found }));
       else terminal.print(listLines(found), { heading: true });
     });
@@ -123,10 +123,6 @@ export function scheduleBody(kind: string, file: string, content: Buffer, option
 
 /** Whether a member belongs to the schedule's job, which the parser checks but does not build. */
 const isTensorData: IsTensorData = (name, depth) => name === "data" && depth > 2;
-
-function withoutJob({ job: _, ...schedule }: Partial<Schedule>): Partial<Schedule> {
-  return schedule;
-}
 
 function show({ terminal }: Session, text: string): void {
   if (terminal.json) terminal.document(text);
