@@ -12,15 +12,7 @@ import { Refused } from "../client/errors.js";
 import { jsonOf } from "../client/gateway.js";
 import { exitCodes, Failure } from "../terminal/exit.js";
 import { duration, durationOrTime } from "./duration.js";
-import {
-  failureOf,
-  hasEnded,
-  jobLines,
-  jobListLines,
-  progressLine,
-  readJob,
-  resultTables,
-} from "./job-lines.js";
+import { failureOf, hasEnded, jobLines, jobListLines, progressLine, readJob, resultTables } from "./job-lines.js";
 import { integer, readInput } from "./options.js";
 import type { OpenSession, Session } from "./session.js";
 
@@ -87,7 +79,9 @@ export function addJobs(program: Command, open: OpenSession): void {
     .option("--label <name=value>", "only those with this label; may be given again", label)
     .action(async (options: ListOptions, command: Command) => {
       const { gateway, terminal } = open(command);
-      const found = (await readPages<Job>(gateway, "/v2/jobs", listQuery(options), isTensorData)).map((one) => without(one, "result"));
+      const found = (await readPages<Job>(gateway, "/v2/jobs", listQuery(options), isTensorData)).map((one) =>
+        without(one, "result"),
+      );
       if (terminal.json) terminal.document(printJson({ object: "list", data: found }));
       else terminal.print(jobListLines(found), { heading: true });
     });

@@ -59,7 +59,9 @@ export function addSchedules(program: Command, open: OpenSession): void {
     .action(async (_: object, command: Command) => {
       const { gateway, terminal } = open(command);
       const query = new URLSearchParams({ limit: String(PAGE) });
-      const found = (await readPages<Schedule>(gateway, "/v2/schedules", query, isTensorData)).map((one) => without(one, "job"));
+      const found = (await readPages<Schedule>(gateway, "/v2/schedules", query, isTensorData)).map((one) =>
+        without(one, "job"),
+      );
       if (terminal.json) terminal.document(printJson({ object: "list", data: found }));
       else terminal.print(listLines(found), { heading: true });
     });
