@@ -323,35 +323,31 @@ describe("the linter", () => {
 
 /** The pages are copied, and the sources are the checkout's. */
 describe("the check of generated documents", () => {
-  const pages = ["docs/api.md", "docs/errors.md", "docs/settings.md", "ARCHITECTURE.md", "test/README.md"];
-  const check = () => {
-    const { status, stderr } = spawnSync(process.execPath, [join(checkout, "infra/docs.mjs"), "--check", root], {
-      encoding: "utf8",
-    });
-    return { status, stderr };
+  /** A text of each page's generated parts. */
+  const pages = {
+    "docs/settings.md": "`BATON_LEASE_MS`",
+    "docs/errors.md": "`unknown_job`",
+    "docs/api.md": "Cancels a job.",
+    "ARCHITECTURE.md": "gateway_service",
+    "test/README.md": "infra/checks/checks.test.ts",
   };
-  const copy = (page: string) => {
-    mkdirSync(dirname(join(root, page)), { recursive: true });
-    cpSync(join(checkout, page), join(root, page));
+  const check = (change: (page: string, text: string) => string) => {
+    for (const [page, text] of Object.entries(pages)) {
+      put(page, change(readFileSync(join(checkout, page), "utf8"), text));
+    }
+    const program = join(checkout, "infra/docs.mjs");
+    const { status, stderr } = spawnSync(process.execPath, [program, "--check", root], { encoding: "utf8" });
+    return { status, stderr };
   };
 
   it("finds nothing in the pages of the checkout", () => {
-    for (const page of pages) copy(page);
-    expect(check()).toEqual({ status: 0, stderr: "" });
+    expect(check((page) => page)).toEqual({ status: 0, stderr: "" });
   });
 
-  it.each([
-    ["docs/api.md", "Cancels a job."],
-    ["docs/errors.md", "`unknown_job`"],
-    ["docs/settings.md", "`BATON_LEASE_MS`"],
-    ["ARCHITECTURE.md", "gateway_service"],
-    ["test/README.md", "infra/checks/checks.test.ts"],
-  ])("names %s if it lacks '%s'", (page, text) => {
-    for (const one of pages) copy(one);
-    put(page, readFileSync(join(checkout, page), "utf8").replace(text, "planted"));
-    expect(check()).toEqual({
-      status: 1,
-      stderr: `The parts of ${page} that are made from the code are not current: run \`npm run docs\`\n`,
-    });
+  it("names each page of which a part is not current", () => {
+    const faults = Object.keys(pages).map(
+      (page) => `The parts of ${page} that are made from the code are not current: run \`npm run docs\`\n`,
+    );
+    expect(check((page, text) => page.replace(text, "planted"))).toEqual({ status: 1, stderr: faults.join("") });
   });
 });
