@@ -1,7 +1,8 @@
 /** Every declared endpoint is there in a running gateway, and no other method of its path is. */
-import { spawnSync } from "node:child_process";
+import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { describe, expect, it } from "vitest";
 import type { Method } from "../../gateway/api/endpoint.js";
@@ -43,8 +44,8 @@ describe("every declared path", () => {
   });
 });
 
-it("npm run api -- --list names each endpoint, with its right and the line of its sentence", () => {
-  const listed = spawnSync(process.execPath, [join(root, "infra/api.mjs"), "--list"], { encoding: "utf8" });
+it("npm run api -- --list names each endpoint, with its right and the line of its sentence", async () => {
+  const listed = await promisify(execFile)(process.execPath, [join(root, "infra/api.mjs"), "--list"]);
   expect(listed.stderr).toBe("");
   const lines = listed.stdout.trimEnd().split("\n");
   expect(lines).toHaveLength(endpoints.length);
