@@ -7,16 +7,22 @@ import { holdsTwoBodies, serviceSettings } from "./service/settings.js";
 import { parseSettings } from "#shared/settings.js";
 
 const listeningSettings = {
-  BATON_HOST: z.string().default("0.0.0.0").describe("address to listen on"),
-  BATON_HTTP_PORT: z.coerce.number().int().min(0).max(65_535).default(8000).describe("HTTP port; 0 takes a free one"),
+  BATON_HOST: z.string().default("0.0.0.0").describe("The address on which the gateway listens."),
+  BATON_HTTP_PORT: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .max(65_535)
+    .default(8000)
+    .describe("The port for HTTP. 0: the system chooses a free port."),
   BATON_ALLOWED_HOSTS: z
     .string()
     .refine(areHosts, "must be names without ports, comma-separated")
     .default("")
     .describe(
-      "names, comma-separated, by which this gateway may be asked; `.example.com` is all below it, `*` any. " +
-        "Addresses, names without a dot, and `.localhost`, `.local`, `.internal`, `.svc`, " +
-        "`.home.arpa`, `.lan` need no mention",
+      "The names, comma-separated, by which clients may address this gateway. `.example.com` allows all names " +
+        "below it, and `*` any name. A request under another name gets 403. Addresses, names without a dot, and " +
+        "names that end in `.localhost`, `.local`, `.internal`, `.svc`, `.home.arpa` or `.lan` are always allowed.",
     ),
   BATON_ALLOWED_ORIGINS: z
     .string()
@@ -26,47 +32,54 @@ const listeningSettings = {
       if (message !== undefined) context.addIssue({ code: "custom", message });
     })
     .describe(
-      "whose pages may use this gateway from a browser: origins, comma-separated; " +
-        "`loopback`: all of the same machine, `*`: any, `none`: no pages",
+      "The origins, comma-separated, whose pages may use this gateway from a browser. `loopback`: all pages of the " +
+        "same machine; `*`: any page; `none`: no page. Other pages get 403.",
     ),
   BATON_TENANT_HEADER: z
     .string()
     .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]*$/, "must be the name of a header")
     .default("")
     .describe(
-      "header that says whose a request is, set by an authenticating proxy through which all clients come; " +
-        "empty: all are one tenant. Where it is set, a request without it is refused",
+      "The header in which an authenticating proxy names the tenant. All clients must come through that proxy, and " +
+        "a request without the header gets 403. Empty: all clients are one tenant.",
     ),
   BATON_SERVER_NAME: z
     .string()
     .min(1)
     .default("baton")
-    .describe("`name` in the server's metadata; some of Triton's own clients insist on `triton`"),
+    .describe("The `name` in the server's metadata. Some clients of Triton insist on `triton`."),
   BATON_MAX_UNREAD_BYTES: z.coerce
     .number()
     .int()
     .positive()
     .default(536_870_912)
-    .describe("replies that wait for all clients together; above it those that read nothing are cut"),
+    .describe(
+      "The most bytes of replies that wait for all clients together. Beyond that the gateway cuts the clients that " +
+        "read nothing.",
+    ),
   BATON_UPLOAD_MS: z.coerce
     .number()
     .int()
     .min(120_000)
     .max(86_400_000)
     .default(300_000)
-    .describe("how long a file may take to arrive; any other request may take 120 s"),
+    .describe(
+      "How long, in ms, the upload of a file may take; any other request may take 120 s. A slower request gets 408.",
+    ),
   BATON_LINGER_MS: z.coerce
     .number()
     .int()
     .min(0)
     .default(1_000)
-    .describe("how long a stopping gateway, no longer ready, still takes requests"),
+    .describe("How long, in ms, a stopping gateway still accepts requests, while its readiness check already fails."),
   BATON_DRAIN_MS: z.coerce
     .number()
     .int()
     .positive()
     .default(25_000)
-    .describe("longest wait for open requests at shutdown"),
+    .describe(
+      "How long, in ms, a stopping gateway waits for its open requests. After that it closes their connections.",
+    ),
 };
 
 export const gatewaySettings = serviceSettings

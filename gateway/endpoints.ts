@@ -32,14 +32,21 @@ import type { Services } from "./service/services.js";
 export interface AppParts extends KserveParts, Partial<Omit<Services, "fleet" | "inference">> {}
 
 /** Endpoints that call the same service. */
-interface Group {
+export interface Group {
+  /** Under which docs/api.md shows them. */
+  readonly noun: string;
   readonly endpoints: readonly Endpoint[];
   /** Adds the endpoints to the router, if the app has their service. */
   addTo(router: Router, parts: AppParts, terms: Omit<AskedTerms, "onBug">): void;
 }
 
-function group<S>(endpoints: readonly Endpoint<S>[], serviceOf: (parts: AppParts) => S | undefined): Group {
+function group<S>(
+  noun: string,
+  endpoints: readonly Endpoint<S>[],
+  serviceOf: (parts: AppParts) => S | undefined,
+): Group {
   return {
+    noun,
     endpoints,
     addTo(router, parts, terms) {
       const service = serviceOf(parts);
@@ -48,25 +55,27 @@ function group<S>(endpoints: readonly Endpoint<S>[], serviceOf: (parts: AppParts
   };
 }
 
+/** Groups of the same noun stand side by side. */
 export const groups: readonly Group[] = [
-  group(kserveEndpoints, (parts) => parts),
-  group(fleetEndpoints, ({ fleet }) => fleet),
+  group("Triton's paths", kserveEndpoints, (parts) => parts),
+  group("Fleet", fleetEndpoints, ({ fleet }) => fleet),
   group(
+    "Requests and their streams",
     [...requestEndpoints, ...eventEndpoints, ...webSocketEndpoints, ...durableStreamEndpoints],
     ({ requests }) => requests,
   ),
-  group(subscriptionEndpoints, ({ subscriptions }) => subscriptions),
-  group(asyncApiEndpoints, ({ version }) => ({ text: JSON.stringify(asyncApi(version)) })),
-  group(documentEndpoints, ({ version }) => documentOf(version)),
-  group(sequenceEndpoints, ({ sequences }) => sequences),
-  group(jobEndpoints, ({ jobs, printer }) => jobs && { jobs, printer }),
-  group(deadEndpoints, ({ dead }) => dead),
-  group(scheduleEndpoints, ({ schedules }) => schedules),
-  group(webhookEndpoints, ({ webhooks }) => webhooks),
-  group(deliveryEndpoints, ({ deliveries }) => deliveries),
-  group(batchEndpoints, ({ batches }) => batches),
-  group(fileEndpoints, ({ files }) => files),
-  group(openAiEndpoints, (parts) => parts),
+  group("Subscriptions", subscriptionEndpoints, ({ subscriptions }) => subscriptions),
+  group("Documents", asyncApiEndpoints, ({ version }) => ({ text: JSON.stringify(asyncApi(version)) })),
+  group("Documents", documentEndpoints, ({ version }) => documentOf(version)),
+  group("Sequences", sequenceEndpoints, ({ sequences }) => sequences),
+  group("Jobs", jobEndpoints, ({ jobs, printer }) => jobs && { jobs, printer }),
+  group("Requests that were set aside", deadEndpoints, ({ dead }) => dead),
+  group("Schedules", scheduleEndpoints, ({ schedules }) => schedules),
+  group("Webhooks", webhookEndpoints, ({ webhooks }) => webhooks),
+  group("Deliveries", deliveryEndpoints, ({ deliveries }) => deliveries),
+  group("Batches", batchEndpoints, ({ batches }) => batches),
+  group("Files", fileEndpoints, ({ files }) => files),
+  group("OpenAI's paths", openAiEndpoints, (parts) => parts),
 ];
 
 export const endpoints: readonly Endpoint[] = groups.flatMap((one) => one.endpoints);

@@ -1,11 +1,12 @@
 /**
  * `npm run -s api -- --list`: every method and path of the HTTP API, with the right that a caller
- * needs and the line that declares it. Without `--list` it prints the OpenAPI document. It needs a
- * build.
+ * needs and the line that declares the endpoint. Without `--list` it prints the OpenAPI document.
+ * It needs a build.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { listFiles } from "./checks/files.mjs";
+import { parseSync, Visitor } from "oxc-parser";
+import { isTest, lineAt, listFiles } from "./checks/files.mjs";
 
 const root = join(import.meta.dirname, "..");
 // The import names are computed, because type checks run before the files of the build exist.
@@ -16,9 +17,11 @@ const { endpoints } = await import(`${dist}endpoints.js`);
 const { openApi } = await import(`${dist}api/openapi.js`);
 
 if (process.argv.includes("--list")) {
-  const lines = declaredLines();
+  const placesOf = sentences();
   for (const { method, path, right = "-", does } of endpoints) {
-    console.log([method.padEnd(6), path, right, lines.get(does) ?? "?"].join("  "));
+    const places = placesOf(does);
+    if (places.length !== 1) throw new Error(`"${does}" has ${places.length} places: ${places.join(", ")}`);
+    console.log([method.padEnd(6), path, right, places[0]].join("  "));
   }
 } else {
   const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
@@ -26,19 +29,28 @@ if (process.argv.includes("--list")) {
 }
 
 /**
- * Where each endpoint is declared, by the sentence that says what it does.
+ * The sentence that says what an endpoint does stands once in the sources, beside the method and
+ * the path: as a text, or as a template if a function declares several endpoints.
  *
- * @returns {Map<string, string>}
+ * @returns {(does: string) => readonly string[]} the lines that may hold a sentence, as `file:line`
  */
-function declaredLines() {
-  const found = new Map();
-  for (const path of listFiles(join(root, "gateway"))) {
-    if (!path.endsWith(".ts") || path.endsWith(".test.ts")) continue;
-    const lines = readFileSync(join(root, "gateway", path), "utf8").split("\n");
-    for (const [i, line] of lines.entries()) {
-      const [, text] = /\bdoes:\s*("(?:[^"\\]|\\.)*")/.exec(line) ?? /^\s*("(?:[^"\\]|\\.)*"),$/.exec(line) ?? [];
-      if (text !== undefined) found.set(JSON.parse(text), `gateway/${path}:${i + 1}`);
-    }
+function sentences() {
+  /** @type {{ matches: (does: string) => boolean, place: string }[]} */
+  const found = [];
+  for (const file of listFiles(join(root, "gateway"))) {
+    if (!file.endsWith(".ts") || isTest(file)) continue;
+    const text = readFileSync(join(root, "gateway", file), "utf8");
+    const add = (/** @type {number} */ at, /** @type {(does: string) => boolean} */ matches) =>
+      found.push({ matches, place: `gateway/${file}:${lineAt(text, at)}` });
+    new Visitor({
+      Literal({ start, value }) {
+        if (typeof value === "string") add(start, (does) => does === value);
+      },
+      TemplateLiteral({ start, quasis }) {
+        const [first = "", last = ""] = [quasis.at(0)?.value.raw, quasis.at(-1)?.value.raw];
+        if (/^[A-Z]/.test(first)) add(start, (does) => does.startsWith(first) && does.endsWith(last));
+      },
+    }).visit(parseSync(file, text).program);
   }
-  return found;
+  return (does) => found.filter(({ matches }) => matches(does)).map(({ place }) => place);
 }

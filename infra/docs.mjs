@@ -1,18 +1,23 @@
 /**
  * Writes the generated parts of the documents: in docs/settings.md the table of settings, from the
- * processes' schemas; in docs/errors.md the codes and texts of errors; in ARCHITECTURE.md the graph
- * of folders, from the imports; in test/README.md the table of test files. With --check it only
- * says whether the parts are current. It needs a build.
+ * processes' schemas; in docs/errors.md the codes and texts of errors; in docs/api.md the declared
+ * endpoints; in ARCHITECTURE.md the graph of folders, from the imports; in test/README.md the table
+ * of test files. With --check it only says whether the parts are current. It needs a build.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { globalRegistry, safeParse } from "zod";
+import { endpointSections, refusalList } from "./api-page.mjs";
 import { drawFolders } from "./checks/draw.mjs";
 import { codeTable, textTable } from "./error-tables.mjs";
 import { testTable } from "./test-table.mjs";
 
 // The import names are computed, because type checks run before the files of the build exist.
 const dist = new URL("../dist/", import.meta.url).href;
+/** @type {typeof import("../gateway/endpoints.js")} */
+const { groups } = await import(`${dist}gateway/endpoints.js`);
+/** @type {typeof import("../gateway/api/refusals.js")} */
+const refusals = await import(`${dist}gateway/api/refusals.js`);
 /** @type {typeof import("../gateway/config.js")} */
 const { gatewaySettings } = await import(`${dist}gateway/config.js`);
 /** @type {typeof import("../gateway/doors/jobs/config.js")} */
@@ -25,6 +30,8 @@ const { sharedSettings } = await import(`${dist}shared/settings.js`);
 const { workerSettings } = await import(`${dist}worker/config.js`);
 
 const root = join(import.meta.dirname, "..");
+/** The folder of the pages: a test checks copies of them. */
+const place = process.argv.slice(2).find((one) => one !== "--check") ?? root;
 
 /**
  * One row for each setting of a schema.
@@ -55,28 +62,29 @@ const pages = {
     ].join("\n"),
   },
   "docs/errors.md": { errors: codeTable(root, errorKinds), texts: textTable(errorKinds) },
+  "docs/api.md": { refusals: refusalList(refusals), endpoints: endpointSections(groups, refusals) },
   "ARCHITECTURE.md": {
     folders: `\`\`\`mermaid\n${drawFolders(root)}\n\`\`\``,
   },
   "test/README.md": { files: testTable(root) },
 };
 
-/** The page without the formatter's padding of tables. */
-const narrow = (/** @type {string} */ text) => text.replaceAll(/ {2,}|-{3,}/g, " ");
+/** The page without the formatter's padding of tables and its breaks of lines. */
+const narrow = (/** @type {string} */ text) => text.replaceAll(/\s+|-{3,}/g, " ");
 
 for (const [name, parts] of Object.entries(pages)) {
-  const page = join(root, name);
+  const page = join(place, name);
   const before = readFileSync(page, "utf8");
   let after = before;
   for (const [part, text] of Object.entries(parts)) {
-    const place = new RegExp(`<!-- ${part} -->[^]*<!-- /${part} -->`);
-    if (!place.test(after)) throw new Error(`${name} has no place for ${part}`);
-    after = after.replace(place, () => `<!-- ${part} -->\n\n${text}\n\n<!-- /${part} -->`);
+    const marks = new RegExp(`<!-- ${part} -->[^]*<!-- /${part} -->`);
+    if (!marks.test(after)) throw new Error(`${name} has no place for ${part}`);
+    after = after.replace(marks, () => `<!-- ${part} -->\n\n${text}\n\n<!-- /${part} -->`);
   }
   if (!process.argv.includes("--check")) {
     writeFileSync(page, after);
   } else if (narrow(before) !== narrow(after)) {
-    console.error(`What ${name} has from the code is not current: run \`npm run docs\``);
+    console.error(`The parts of ${name} that are made from the code are not current: run \`npm run docs\``);
     process.exitCode = 1;
   }
 }

@@ -17,7 +17,9 @@ export interface ErrorKind {
 }
 
 export const errorKinds = {
+  /** The body is not the JSON that the path takes: broken, of wrong types, or nested too deeply. */
   invalid_json: { status: 400, retry: false },
+  /** A value in the path, the query, a header or the body is wrong; the text names the value. */
   invalid_argument: {
     status: 400,
     retry: false,
@@ -59,6 +61,7 @@ export const errorKinds = {
       tooFewElements: "Failed to parse 'data' field: shape does not match true shape",
     },
   },
+  /** The body, or its memory while a gateway parses it, exceeds a limit. */
   payload_too_large: {
     status: 413,
     retry: false,
@@ -67,8 +70,9 @@ export const errorKinds = {
       parseMemory: "the request body takes too much memory to parse",
     },
   },
+  /** The request did not arrive within 120 s, or a file not within `BATON_UPLOAD_MS`. */
   request_timeout: { status: 408, retry: false, texts: { usual: "the request took too long to arrive" } },
-  /** For a browser page without permission, and for a request without a tenant. */
+  /** A browser's page has no permission, or the request does not name its tenant. */
   forbidden: {
     status: 403,
     retry: false,
@@ -78,7 +82,9 @@ export const errorKinds = {
       board: "the board can only look, try again, try now, pause and resume",
     },
   },
+  /** The gateway has no such path. */
   not_found: { status: 404, retry: false, texts: { usual: "Not Found" } },
+  /** The path exists, but not for this method; the header `Allow` lists the methods. */
   method_not_allowed: {
     status: 405,
     retry: false,
@@ -87,6 +93,7 @@ export const errorKinds = {
       readOnly: "the stream of a request is written by the worker that runs it: it can only be read, by GET and HEAD",
     },
   },
+  /** Baton does not have this feature of the protocol, or this deployment has switched it off. */
   unsupported: {
     status: 501,
     retry: false,
@@ -98,8 +105,13 @@ export const errorKinds = {
       sharedMemory: "Client shared memory is disabled. Send tensors in the request and take them from the response.",
     },
   },
+  /** No worker serves a model, or a version of the model, with this name. */
   unknown_model: { status: 404, retry: false },
+  /** Workers could not load this version of the model; `/v2/repository/index` has the reason. */
   model_unavailable: { status: 503, retry: true },
+  /**
+   * The step has no START flag, and its sequence is not live; `reason` says how the sequence ended.
+   */
   sequence_start_required: { status: 400, retry: false },
   /** The caller has no such sequence, or the sequence is over. */
   sequence_unknown: { status: 404, retry: false },
@@ -109,7 +121,7 @@ export const errorKinds = {
   sequence_busy: { status: 409, retry: true },
   /** Baton has deleted the checkpoint after that step. */
   checkpoint_gone: { status: 410, retry: false },
-  /** The bytes to import are no exported state, or damaged. */
+  /** The bytes to import are no exported state, or are damaged. */
   frame_corrupt: {
     status: 400,
     retry: false,
@@ -132,12 +144,15 @@ export const errorKinds = {
         "the version of the model that the sequence began with is served no longer; begin it anew with the START flag",
     },
   },
+  /** As many steps of the sequence wait as `BATON_SEQUENCE_BACKLOG` allows. */
   sequence_backlog: {
     status: 429,
     retry: true,
     texts: { usual: "too many steps of this sequence are waiting" },
   },
+  /** The model has as many live sequences as `BATON_SEQUENCE_LIMIT` allows. */
   sequence_limit: { status: 429, retry: true, texts: { usual: "too many live sequences" } },
+  /** The `Idempotency-Key` already belongs to a request with other content. */
   idempotency_mismatch: {
     status: 422,
     retry: false,
@@ -151,6 +166,7 @@ export const errorKinds = {
     retry: false,
     texts: { usual: "the request has ended, and its result is not kept any more" },
   },
+  /** The queue, or the store of delayed jobs, has reached a limit on requests or on their bytes. */
   queue_full: { status: 503, retry: true, texts: { usual: "Exceeds maximum queue size" } },
   /** Redis or another part of the fleet does not answer, or this process is stopping. */
   unavailable: {
@@ -198,6 +214,7 @@ export const errorKinds = {
       unfinished: "the request's deadline passed before it was finished",
     },
   },
+  /** A client cancelled the request, or left before the answer was complete. */
   cancelled: {
     status: 400,
     retry: false,
@@ -218,6 +235,7 @@ export const errorKinds = {
     retry: false,
     texts: { usual: "the request was set aside: no worker that ran it came back" },
   },
+  /** Redis no longer has the sequence's checkpoint, or records of the stream. */
   state_lost: {
     status: 500,
     retry: false,
@@ -227,6 +245,7 @@ export const errorKinds = {
       otherThanLog: "the stream is not what its log says",
     },
   },
+  /** The sequence's checkpoint is damaged, or does not fit the version of the model. */
   state_corrupt: {
     status: 500,
     retry: false,
@@ -236,6 +255,7 @@ export const errorKinds = {
       unfit: "the sequence's state is not of the kind that this version of the model takes",
     },
   },
+  /** The step would make the sequence's state larger than `BATON_MAX_STATE_BYTES`. */
   state_too_large: { status: 500, retry: false },
   /** Something outside Baton destroyed the queue's entry before a worker finished the request. */
   request_lost: {
@@ -248,7 +268,9 @@ export const errorKinds = {
       recordsEnd: "the records of this request end before its answer does",
     },
   },
+  /** The tenant has no such job, or `BATON_JOB_TTL_MS` has passed since its end. */
   unknown_job: { status: 404, retry: false, texts: { usual: "no such job" } },
+  /** The job has no result yet. */
   job_not_ended: { status: 409, retry: true, texts: { usual: "the job has not ended yet" } },
   /** Baton retries only jobs that have failed or expired, and only while the body exists. */
   job_not_retryable: {
@@ -260,11 +282,13 @@ export const errorKinds = {
       body: "what the job was sent is kept no longer, so it cannot be run once more",
     },
   },
+  /** The tenant has no such request that was set aside, or Baton has deleted its copy. */
   unknown_dead: {
     status: 404,
     retry: false,
     texts: { usual: "no such request was set aside, or it is kept no longer" },
   },
+  /** The request that was set aside ran for a waiting client and not for a job. */
   dead_not_retryable: {
     status: 409,
     retry: false,
@@ -274,9 +298,13 @@ export const errorKinds = {
         "of a sequence, from the step with START on",
     },
   },
+  /** The tenant has no such request, or Baton has deleted its log and its outcome. */
   unknown_request: { status: 404, retry: false, texts: { usual: "no such request" } },
+  /** The tenant has no such webhook. */
   unknown_webhook: { status: 404, retry: false, texts: { usual: "no such webhook" } },
+  /** The tenant has no such delivery, or Baton has deleted it. */
   unknown_delivery: { status: 404, retry: false, texts: { usual: "no such delivery" } },
+  /** The tenant has no such file, or the file has expired. */
   unknown_file: { status: 404, retry: false, texts: { usual: "no such file" } },
   /** A batch that has not ended reads the file. */
   file_in_use: { status: 409, retry: false, texts: { usual: "a batch that has not ended reads this file" } },
@@ -292,7 +320,9 @@ export const errorKinds = {
     retry: true,
     texts: { usual: "too many subscriptions: those that nobody reads go away by themselves" },
   },
+  /** The tenant has 100 webhooks, and may have no more. */
   webhook_limit: { status: 429, retry: false },
+  /** The tenant has no such schedule. */
   unknown_schedule: { status: 404, retry: false, texts: { usual: "no such schedule" } },
   /** No client can pause or resume a schedule that has ended. */
   schedule_ended: { status: 409, retry: false, texts: { usual: "the schedule has ended" } },
@@ -300,6 +330,7 @@ export const errorKinds = {
   schedule_limit: { status: 429, retry: false },
   /** Clients replayed a delivery, or a tenant's deliveries together, too often. */
   replay_limit: { status: 429, retry: true },
+  /** The tenant has no such batch, or Baton has deleted it. */
   unknown_batch: { status: 404, retry: false, texts: { usual: "no such batch" } },
   /** The tenant has reached its limit on batches that have not ended. */
   batch_limit: { status: 429, retry: true },
@@ -332,6 +363,7 @@ export const errorKinds = {
   already_ended: { status: 409, retry: false, texts: { usual: "the request has ended" } },
   /** Baton has deleted the stream's log, because its TTL has passed. */
   resume_window_passed: { status: 410, retry: false, texts: { usual: "the stream is not kept any more" } },
+  /** A bug in Baton; the gateway's log has the details. */
   internal: {
     status: 500,
     retry: false,

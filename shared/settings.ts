@@ -18,26 +18,27 @@ export const sharedSettings = z.object({
     .default("redis://127.0.0.1:6379")
     .superRefine(named(redisUrlFault))
     .describe(
-      "Redis 7.0 or newer, or Valkey: `redis://host:port`, the path of a Unix socket, " +
-        "`redis+sentinel://host:port,host:port/name` or `redis+cluster://host:port,host:port`; " +
-        "`rediss` in place of `redis` for TLS",
+      "The address of Redis 7.0 or newer, or Valkey: `redis://host:port`, the path of a Unix socket, " +
+        "`redis+sentinel://host:port,host:port/name` or `redis+cluster://host:port,host:port`. `rediss` in place of " +
+        "`redis` means TLS.",
     ),
   BATON_DURABILITY: z
     .enum(durabilities)
     .default("strict")
     .describe(
-      "what a failure of Redis may lose of what was acknowledged: `strict`, `fast` or `replicated`; " +
-        "Redis must be set up for it",
+      "How much acknowledged work a failure of Redis may lose. `strict`: a power cut loses nothing. `fast`: a " +
+        "power cut loses about a second. `replicated`: a failover loses nothing either. A process refuses a Redis " +
+        "whose own settings promise less.",
     ),
   BATON_NATS_URL: z
     .string()
     .default("nats://127.0.0.1:4222")
     .superRefine(named(natsUrlFault))
-    .describe("NATS servers, comma-separated: `nats://host:port`"),
+    .describe("The NATS servers, comma-separated: `nats://host:port`."),
   BATON_NATS_CREDS: z
     .string()
     .optional()
-    .describe("path of the credentials file with which this process connects to NATS; unset where NATS asks for none"),
+    .describe("The path of the credentials file for NATS. Unset: this process connects without credentials."),
   BATON_CAPTURE_TTL_MS: z.coerce
     .number()
     .int()
@@ -45,8 +46,8 @@ export const sharedSettings = z.object({
     .default(0)
     .refine((ms) => ms === 0 || ms >= 10_000, "must be 0 or at least 10000")
     .describe(
-      "how long JetStream keeps the records of streams for those who read them from NATS late; 0: not at all. " +
-        "The same in gateways, jobs processes and workers",
+      "How long, in ms, JetStream keeps the records of streams for readers that come late. 0: JetStream keeps " +
+        "none. Gateways, jobs processes and workers need the same value.",
     ),
   BATON_LEASE_MS: z.coerce
     .number()
@@ -54,7 +55,7 @@ export const sharedSettings = z.object({
     .min(100)
     .max(60_000)
     .default(1_000)
-    .describe("how long a worker may be silent before others take its steps"),
+    .describe("How long, in ms, a worker may be silent. After that other workers take over its steps."),
   BATON_BUCKETS: z.coerce
     .number()
     .int()
@@ -62,30 +63,37 @@ export const sharedSettings = z.object({
     .max(MOST_BUCKETS)
     .optional()
     .describe(
-      "parts of the queue, each in one slot of a Redis Cluster; 16 in a Cluster, else 1, unless the deployment was begun with another number",
+      "The number of parts of the queue, each in one slot of a Redis Cluster. Unset: the number with which the " +
+        "deployment began, at first 16 in a Cluster and 1 elsewhere. A process with another number does not start.",
     ),
   BATON_MAX_STATE_BYTES: z.coerce
     .number()
     .int()
     .positive()
     .default(16_777_216)
-    .describe("most bytes that a checkpoint of a sequence may take, one that is imported too"),
+    .describe(
+      "The most bytes of a sequence's checkpoint. A step with a larger state fails (`state_too_large`), and Baton " +
+        "refuses a larger import.",
+    ),
   BATON_HIBERNATE_DIR: z
     .string()
     .optional()
     .transform((path) => (path === "" ? undefined : path))
     .describe(
-      "a folder that all workers and gateways share: states of sequences that are idle for long lie there, and not in " +
-        "Redis; off when unset",
+      "A folder that all workers and gateways share, for the states of sequences that have been idle for long. " +
+        "Unset: all states stay in Redis.",
     ),
   BATON_STRICT_SETTINGS: z
     .enum(["true", "false"])
     .default("false")
     .describe(
-      "`true`: a process does not start (exit status 78) where the environment has a variable `BATON_…` that no process " +
-        "of Baton reads; else it names such variables in one line",
+      "`true`: a process does not start (exit status 78) if the environment has a variable `BATON_…` that no " +
+        "process of Baton reads. `false`: the process names such variables in one line of its log.",
     ),
-  BATON_LOG_LEVEL: z.enum(["debug", "info", "warn", "error"]).default("info").describe("least severe log line written"),
+  BATON_LOG_LEVEL: z
+    .enum(["debug", "info", "warn", "error"])
+    .default("info")
+    .describe("The least severe lines to log: `debug`, `info`, `warn` or `error`."),
 });
 
 /**

@@ -9,21 +9,24 @@ export const workerSettings = sharedSettings.extend({
     .string()
     .default("infra/models")
     .transform((paths) => paths.split(":").filter((path) => path !== ""))
-    .describe("folders of models, colon-separated"),
+    .describe("The folders of models, colon-separated."),
   BATON_MODELS: z
     .string()
     .optional()
     .transform((names) => names?.split(",").map((name) => name.trim()))
-    .describe("serve only these models, comma-separated; all when unset"),
+    .describe("The names of the models to serve, comma-separated. Unset: the worker serves all models of its folders."),
   BATON_WORKER_NAME: z
     .string()
     .regex(/^[A-Za-z0-9_.-]{1,64}$/)
     .default("worker")
-    .describe("shown in the fleet; every start adds a random id"),
+    .describe("The worker's name in the fleet. Every start adds a random id."),
   BATON_HEALTH_FILE: z
     .string()
     .optional()
-    .describe("a file that is touched while Redis answers, twice a second, for a health check that looks at its age"),
+    .describe(
+      "A file that the worker touches twice a second while Redis answers. A health check looks at the age of the " +
+        "file. Unset: there is no such file.",
+    ),
   BATON_PROVIDERS: z
     .string()
     .default("cpu")
@@ -34,8 +37,8 @@ export const workerSettings = sharedSettings.extend({
       return z.NEVER;
     })
     .describe(
-      `what models run on, the preferred one first: ${providerNames.join(", ")}; the first that is there is taken, and ` +
-        "with none of them the worker does not start",
+      `The devices for models, the preferred device first: ${providerNames.join(", ")}. The worker takes the first ` +
+        "device that the machine has. With none of them the worker does not start.",
     ),
   BATON_GPU: z.coerce
     .number()
@@ -43,7 +46,8 @@ export const workerSettings = sharedSettings.extend({
     .min(0)
     .optional()
     .describe(
-      "the number of the GPU that this worker takes where a model's `gpus` leave it the choice; the first when unset",
+      "The number of the GPU that this worker takes if a model's `gpus` leave the choice. Unset: the worker takes " +
+        "the first GPU.",
     ),
   BATON_GPU_TOLERANCE: z.coerce
     .number()
@@ -51,72 +55,96 @@ export const workerSettings = sharedSettings.extend({
     .max(1)
     .optional()
     .describe(
-      "by how much a GPU's answers may differ from the CPU's when a model is loaded, as a share of a tensor's largest " +
-        `number; ${tolerances.tensor} when unset, of half precision ${tolerances.half}, of a generator's logits ${tolerances.logits}`,
+      "How far a GPU's answers may differ from the CPU's, as a share of a tensor's largest number. The worker " +
+        "compares both when it loads a model, and does not run the model on the GPU if they differ by more. Unset: " +
+        `${tolerances.tensor}; for half precision ${tolerances.half}; for the logits of a generator ` +
+        `${tolerances.logits}.`,
     ),
   BATON_INTRA_OP_THREADS: z.coerce
     .number()
     .int()
     .min(0)
     .default(0)
-    .describe("threads that compute one operator; 0 takes all cores but one"),
+    .describe("The number of threads that compute one operator. 0: all cores but one."),
   BATON_STATE_CACHE_BYTES: z.coerce
     .number()
     .int()
     .min(0)
     .default(268_435_456)
-    .describe("memory for recent states of sequences, per model"),
+    .describe(
+      "The most bytes of memory for recent states of sequences, per model. Beyond that the worker reads older " +
+        "states from Redis again.",
+    ),
   BATON_HIBERNATE_AFTER_MS: z.coerce
     .number()
     .int()
     .min(100)
     .default(600_000)
-    .describe("how long a sequence has been idle when its state goes to BATON_HIBERNATE_DIR"),
+    .describe("How long, in ms, a sequence is idle before its state moves to BATON_HIBERNATE_DIR."),
   BATON_GENERATOR_SLOTS: z.coerce
     .number()
     .int()
     .positive()
     .default(64)
     .describe(
-      "most choices that a generator makes at once, other requests wait in the queue; it takes over up to twice as many from dead workers",
+      "The most choices that a generator makes at once. Further requests wait in the queue. The worker takes over " +
+        "up to twice as many from dead workers.",
     ),
   BATON_KV_CACHE_BYTES: z.coerce
     .number()
     .int()
     .positive()
     .default(1_073_741_824)
-    .describe("memory for cached keys and values, per generator"),
+    .describe(
+      "The most bytes of memory for cached keys and values, per generator. While the memory is full, further " +
+        "requests wait.",
+    ),
   BATON_PREFILL_TOKENS: z.coerce
     .number()
     .int()
     .positive()
     .default(256)
-    .describe("prompt tokens that one iteration of a generator computes beside its running streams"),
+    .describe(
+      "The number of prompt tokens that an iteration of a generator computes beside its running streams. A longer " +
+        "prompt takes several iterations.",
+    ),
   BATON_CONVERSATION_IDLE_MS: z.coerce
     .number()
     .int()
     .positive()
     .default(3_600_000)
-    .describe("how long a generator's conversation is kept between its turns"),
+    .describe(
+      "How long, in ms, Baton keeps a generator's conversation between two turns. After that the conversation has " +
+        "ended.",
+    ),
   BATON_DEAD_BYTES: z.coerce
     .number()
     .int()
     .positive()
     .default(16_777_216)
-    .describe("what is kept of requests that were set aside, per model: the newest, of each at most 4 KiB"),
+    .describe(
+      "The most bytes that Baton keeps of requests that were set aside, per model: the newest requests, with at " +
+        "most 4 KiB of each.",
+    ),
   BATON_DEAD_TTL_MS: z.coerce
     .number()
     .int()
     .min(60_000)
     .default(604_800_000)
-    .describe("how long a request that was set aside is kept; twice that where another one comes meanwhile"),
+    .describe(
+      "How long, in ms, Baton keeps a request that was set aside. If another request follows, Baton may keep it " +
+        "for twice this time.",
+    ),
   BATON_MAX_RUNS_ALONE: z.coerce
     .number()
     .int()
     .min(1)
     .max(10)
     .default(3)
-    .describe("how often a request may run by itself and end its worker before it is set aside"),
+    .describe(
+      "How many runs of a request without other requests may end their workers. After that Baton sets the request " +
+        "aside.",
+    ),
 });
 
 export type WorkerConfig = z.infer<typeof workerSettings>;

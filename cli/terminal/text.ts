@@ -1,4 +1,5 @@
 /** Text for a terminal: tables in columns, without characters that control the terminal. */
+import { printJson } from "#shared/json/print.js";
 
 /** Control characters except tabs and line ends. */
 // oxlint-disable-next-line no-control-regex -- these are what must not reach a terminal
@@ -17,6 +18,29 @@ export function table(head: readonly string[], rows: readonly (readonly string[]
       .join("  ")
       .trimEnd(),
   );
+}
+
+/** A member of an answer as text. */
+export function shown(value: unknown): string {
+  if (value === undefined || value === null) return "-";
+  if (Array.isArray(value)) return value.length === 0 ? "-" : value.map(shown).join(" ");
+  return onOneLine(typeof value === "string" ? value : printJson(value));
+}
+
+/** The named members of an answer, as cells of a table. */
+export function cells<Answer>(answer: Answer, names: readonly (keyof Answer)[]): string[] {
+  return names.map((name) => shown(answer[name]));
+}
+
+/** All members of an answer that have a value, as texts. */
+export function memberTexts<Answer extends object>(
+  answer: Answer,
+  leftOut: readonly (keyof Answer)[],
+): Record<string, string> {
+  const members = Object.entries(answer).filter(
+    ([name, value]) => value !== null && !leftOut.some((one) => one === name),
+  );
+  return Object.fromEntries(members.map(([name, value]) => [name, shown(value)]));
 }
 
 /** Names and values, a pair on each line. */

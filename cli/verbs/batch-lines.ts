@@ -1,18 +1,10 @@
 /** A batch as the terminal shows it, and the note that `batch run` writes beside the file. */
 import { isObject } from "#shared/json/members.js";
-import { parseJson, type JsonObject, type JsonValue } from "#shared/json/parse.js";
+import { parseJson, type JsonValue } from "#shared/json/parse.js";
+import type { Batch } from "../../gateway/answers.js";
 import { onOneLine } from "../terminal/text.js";
 
-export interface BatchView {
-  readonly status: string;
-  readonly total: number;
-  readonly completed: number;
-  readonly failed: number;
-  readonly outputFile: string | null;
-  readonly errorFile: string | null;
-  /** Why the batch failed as a whole, a line for each reason. */
-  readonly faults: readonly string[];
-}
+export type BatchView = Partial<Batch>;
 
 /** The note beside a file, with which `batch run` continues the file's batch. */
 export interface BatchNote {
@@ -28,31 +20,29 @@ export interface BatchNote {
   readonly batch?: string;
 }
 
-const ends: ReadonlySet<string> = new Set(["completed", "failed", "expired", "cancelled"]);
+const ends: ReadonlySet<unknown> = new Set<Batch["status"]>(["completed", "failed", "expired", "cancelled"]);
 const BAR = 24;
 
-export function readBatch(text: string): BatchView {
-  const parsed = parseJson(Buffer.from(text));
-  const batch = isObject(parsed) ? parsed : {};
-  const counts = isObject(batch["request_counts"]) ? batch["request_counts"] : {};
-  const errors = isObject(batch["errors"]) ? batch["errors"]["data"] : [];
-  return {
-    status: textOf(batch["status"]),
-    total: numberOf(counts["total"]),
-    completed: numberOf(counts["completed"]),
-    failed: numberOf(counts["failed"]),
-    outputFile: typeof batch["output_file_id"] === "string" ? batch["output_file_id"] : null,
-    errorFile: typeof batch["error_file_id"] === "string" ? batch["error_file_id"] : null,
-    faults: (Array.isArray(errors) ? errors : []).filter(isObject).map(faultLine),
-  };
+/** How many lines the batch has, and how many have ended. */
+export function countsOf({ request_counts: counts }: BatchView): Batch["request_counts"] {
+  return counts ?? { total: 0, completed: 0, failed: 0 };
 }
 
 export function hasBatchEnded({ status }: BatchView): boolean {
   return ends.has(status);
 }
 
+/** Why the batch failed as a whole, a line for each reason. */
+export function faultLines({ errors }: BatchView): string[] {
+  return (errors?.data ?? []).map(
+    ({ code, message, line }) => `${line === null ? "" : `line ${line}: `}${onOneLine(message)} (${onOneLine(code)})`,
+  );
+}
+
 /** @param rate lines a second */
-export function progressBar({ status, total, completed, failed }: BatchView, rate: number): string {
+export function progressBar(batch: BatchView, rate: number): string {
+  const { status = "" } = batch;
+  const { total, completed, failed } = countsOf(batch);
   if (total === 0) return onOneLine(status);
   const done = completed + failed;
   const share = Math.min(1, done / total);
@@ -81,17 +71,4 @@ export function readNote(text: string): BatchNote | undefined {
     ...(typeof file === "string" && { file }),
     ...(typeof batch === "string" && { batch }),
   };
-}
-
-function faultLine({ code, message, line }: JsonObject): string {
-  const where = typeof line === "number" ? `line ${line}: ` : "";
-  return `${where}${onOneLine(textOf(message))} (${onOneLine(textOf(code))})`;
-}
-
-function textOf(value: JsonValue | undefined): string {
-  return typeof value === "string" ? value : "";
-}
-
-function numberOf(value: JsonValue | undefined): number {
-  return typeof value === "number" ? value : 0;
 }

@@ -1,28 +1,34 @@
 import { describe, expect, it } from "vitest";
-import { hasBatchEnded, progressBar, readBatch, readNote } from "./batch-lines.js";
+import type { Batch } from "../../gateway/answers.js";
+import { readAnswer } from "../client/answers.js";
+import { countsOf, faultLines, hasBatchEnded, progressBar, readNote } from "./batch-lines.js";
 
-const view = { status: "in_progress", total: 200, completed: 90, failed: 10, outputFile: null, errorFile: null };
+const counts = { total: 200, completed: 90, failed: 10 };
 
 describe("what is shown of a batch", () => {
   it("is its status, until it is known how many lines there are", () => {
-    expect(progressBar({ ...view, total: 0, faults: [] }, 0)).toBe("in_progress");
-    const bar = progressBar({ ...view, faults: [] }, 12.34);
+    const status = "in_progress";
+    expect(progressBar({ status, request_counts: { ...counts, total: 0 } }, 0)).toBe("in_progress");
+    const bar = progressBar({ status, request_counts: counts }, 12.34);
     expect(bar).toBe("[############............] 50 % 100/200, 10 failed, 12/s in_progress");
   });
 
   it("is read from what a gateway answers, whatever is missing of it", () => {
     const text = JSON.stringify({
       status: "failed",
-      errors: { object: "list", data: [{ code: "empty_file", message: "no\nrequests", line: 3 }] },
+      errors: { object: "list", data: [{ code: "empty_file", message: "no\nrequests", line: 3, param: null }] },
       request_counts: { total: 1, completed: 0, failed: 1 },
-      output_file_id: null,
-      error_file_id: "file-e",
     });
-    const read = readBatch(text);
-    expect(read).toMatchObject({ total: 1, failed: 1, outputFile: null, errorFile: "file-e" });
-    expect(read.faults).toEqual(["line 3: no requests (empty_file)"]);
+    const read = readAnswer<Batch>(text);
+    expect(countsOf(read)).toEqual({ total: 1, completed: 0, failed: 1 });
+    expect(faultLines(read)).toEqual(["line 3: no requests (empty_file)"]);
     expect(hasBatchEnded(read)).toBe(true);
-    expect(readBatch("{}")).toMatchObject({ status: "", total: 0, faults: [] });
+    const empty = readAnswer<Batch>("{}");
+    expect([countsOf(empty), faultLines(empty), hasBatchEnded(empty)]).toEqual([
+      { total: 0, completed: 0, failed: 0 },
+      [],
+      false,
+    ]);
   });
 });
 

@@ -15,11 +15,21 @@ import type { Command } from "commander";
 import { isObject } from "#shared/json/members.js";
 import { parseJson, type JsonObject } from "#shared/json/parse.js";
 import { printJson } from "#shared/json/print.js";
+import type { Batch } from "../../gateway/answers.js";
 import { segment } from "../client/address.js";
+import { readAnswer } from "../client/answers.js";
 import { Refused } from "../client/errors.js";
 import { jsonOf } from "../client/gateway.js";
 import { exitCodes, Failure } from "../terminal/exit.js";
-import { hasBatchEnded, progressBar, readBatch, readNote, type BatchNote, type BatchView } from "./batch-lines.js";
+import {
+  countsOf,
+  faultLines,
+  hasBatchEnded,
+  progressBar,
+  readNote,
+  type BatchNote,
+  type BatchView,
+} from "./batch-lines.js";
 import type { OpenSession, Session } from "./session.js";
 
 interface RunOptions {
@@ -54,18 +64,20 @@ async function run(session: Session, file: string, options: RunOptions): Promise
   let text: string;
   try {
     text = await watch(session, started);
-    view = readBatch(text);
-    await fetchFile(session, view.outputFile, options.output ?? `${file}.output.jsonl`);
-    await fetchFile(session, view.errorFile, options.errors ?? `${file}.errors.jsonl`);
+    view = readAnswer<Batch>(text);
+    await fetchFile(session, view.output_file_id, options.output ?? `${file}.output.jsonl`);
+    await fetchFile(session, view.error_file_id, options.errors ?? `${file}.errors.jsonl`);
   } catch (error) {
     if (signal.aborted) goOn();
     throw error;
   }
+  const { status = "" } = view;
+  const { total, completed, failed } = countsOf(view);
   if (terminal.json) terminal.document(text);
-  else terminal.print([`batch ${started}: ${view.status}, ${view.completed} answered, ${view.failed} failed`]);
-  for (const fault of view.faults) terminal.note(fault);
-  if (view.status !== "completed") throw new Failure(exitCodes.failed, `the batch is ${view.status}`);
-  if (view.failed > 0) throw new Failure(exitCodes.failed, `${view.failed} of ${view.total} lines failed`);
+  else terminal.print([`batch ${started}: ${status}, ${completed} answered, ${failed} failed`]);
+  for (const fault of faultLines(view)) terminal.note(fault);
+  if (status !== "completed") throw new Failure(exitCodes.failed, `the batch is ${status}`);
+  if (failed > 0) throw new Failure(exitCodes.failed, `${failed} of ${total} lines failed`);
 }
 
 /**
@@ -139,8 +151,9 @@ async function watch({ gateway, terminal, signal }: Session, id: string): Promis
   let first: number | undefined;
   for (let pauseMs = SHORTEST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
     const text = jsonOf(await gateway.get(pathOf(id), { known: true }), gateway);
-    const view = readBatch(text);
-    const done = view.completed + view.failed;
+    const view = readAnswer<Batch>(text);
+    const { completed, failed } = countsOf(view);
+    const done = completed + failed;
     first ??= done;
     const now = performance.now();
     const bar = progressBar(view, (1_000 * (done - first)) / Math.max(1, now - startedAt));
@@ -156,8 +169,12 @@ async function watch({ gateway, terminal, signal }: Session, id: string): Promis
 }
 
 /** Downloads a file under a temporary name, so that `to` is complete or absent. */
-async function fetchFile({ gateway, terminal, signal }: Session, id: string | null, to: string): Promise<void> {
-  if (id === null) return;
+async function fetchFile(
+  { gateway, terminal, signal }: Session,
+  id: string | null | undefined,
+  to: string,
+): Promise<void> {
+  if (typeof id !== "string") return;
   const partial = `${to}.part`;
   const { body } = await gateway.open(`/v1/files/${segment(id)}/content`);
   try {
@@ -231,8 +248,7 @@ async function writeNote(path: string, note: BatchNote): Promise<void> {
 }
 
 function idOf(text: string): string {
-  const value = objectOf(text);
-  return typeof value["id"] === "string" ? value["id"] : "";
+  return readAnswer<Pick<Batch, "id">>(text).id ?? "";
 }
 
 function pathOf(id: string): string {

@@ -1,14 +1,13 @@
 /** `dead …`: requests that Baton has set aside, because each run ended its worker. */
 import type { Command } from "commander";
-import { isObject } from "#shared/json/members.js";
-import { parseJson, type JsonObject, type JsonValue } from "#shared/json/parse.js";
 import { printJson } from "#shared/json/print.js";
+import type { DeadRequest } from "../../gateway/answers.js";
 import { segment } from "../client/address.js";
+import { readAnswer, readPages } from "../client/answers.js";
 import { jsonOf } from "../client/gateway.js";
-import { onOneLine, pairs, table } from "../terminal/text.js";
-import { readJob } from "./job-lines.js";
+import { cells, memberTexts, pairs, table } from "../terminal/text.js";
 import { showJob } from "./jobs.js";
-import type { OpenSession, Session } from "./session.js";
+import type { OpenSession } from "./session.js";
 
 const PAGE = 100;
 
@@ -20,10 +19,11 @@ export function addDead(program: Command, open: OpenSession): void {
     .description("list requests that were set aside, the newest first")
     .option("--model <model>", "only those of this model")
     .action(async ({ model }: { readonly model?: string }, command: Command) => {
-      const session = open(command);
-      const found = await listAll(session, model);
-      if (session.terminal.json) session.terminal.document(printJson({ object: "list", data: found }));
-      else session.terminal.print(listLines(found), { heading: true });
+      const { gateway, terminal } = open(command);
+      const query = new URLSearchParams({ limit: String(PAGE), ...(model !== undefined && { model }) });
+      const found = await readPages<DeadRequest>(gateway, "/v2/dead", query);
+      if (terminal.json) terminal.document(printJson({ object: "list", data: found }));
+      else terminal.print(listLines(found), { heading: true });
     });
 
   dead
@@ -34,7 +34,7 @@ export function addDead(program: Command, open: OpenSession): void {
       const { gateway, terminal } = open(command);
       const text = jsonOf(await gateway.get(pathOf(id)), gateway);
       if (terminal.json) terminal.document(text);
-      else terminal.print(showLines(readJob(text)));
+      else terminal.print(pairs(memberTexts(readAnswer<DeadRequest>(text), ["object"])));
     });
 
   dead
@@ -48,40 +48,9 @@ export function addDead(program: Command, open: OpenSession): void {
     });
 }
 
-/** Reads all pages of the list. */
-async function listAll({ gateway }: Session, model: string | undefined): Promise<JsonObject[]> {
-  const found: JsonObject[] = [];
-  let next: string | undefined;
-  do {
-    const query = new URLSearchParams({
-      limit: String(PAGE),
-      ...(model !== undefined && { model }),
-      ...(next !== undefined && { after: next }),
-    });
-    const page = parseJson(
-      Buffer.from(jsonOf(await gateway.get(`/v2/dead?${query.toString()}`), gateway)),
-      () => false,
-    );
-    const { data, has_more: more, last_id: last } = isObject(page) ? page : {};
-    found.push(...(Array.isArray(data) ? data : []).filter(isObject));
-    next = more === true && typeof last === "string" ? last : undefined;
-  } while (next !== undefined);
-  return found;
-}
-
-function listLines(dead: readonly JsonObject[]): string[] {
-  const rows = dead.map(({ id, model, reason, set_aside_at: at, job }) => [id, model, reason, at, job].map(shown));
+function listLines(dead: readonly Partial<DeadRequest>[]): string[] {
+  const rows = dead.map((one) => cells(one, ["id", "model", "reason", "set_aside_at", "job"]));
   return table(["ID", "MODEL", "REASON", "SET ASIDE", "JOB"], rows);
-}
-
-function showLines(dead: JsonObject): string[] {
-  const told = Object.entries(dead).filter(([name, value]) => name !== "object" && value !== null);
-  return pairs(Object.fromEntries(told.map(([name, value]) => [name, shown(value)])));
-}
-
-function shown(value: JsonValue | undefined): string {
-  if (value === undefined || value === null) return "-";
-  return onOneLine(typeof value === "string" ? value : printJson(value));
 }
 
 function pathOf(id: string, rest = ""): string {

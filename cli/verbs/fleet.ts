@@ -1,32 +1,12 @@
 /** `fleet`: shows workers, models and queues, once or every second. */
 import { setTimeout as pause } from "node:timers/promises";
 import type { Command } from "commander";
+import type { Fleet } from "../../gateway/answers.js";
 import { jsonOf } from "../client/gateway.js";
 import { onOneLine, table } from "../terminal/text.js";
 import type { OpenSession } from "./session.js";
 
 const WATCH_PAUSE_MS = 1_000;
-
-/** The members of `GET /v2/fleet` that the terminal shows. */
-export interface FleetView {
-  readonly workers: readonly {
-    readonly name: string;
-    readonly host: string;
-    readonly pid: number;
-    readonly started_at: string;
-    readonly models: readonly { readonly name: string; readonly version: string }[];
-    readonly failed: readonly { readonly name: string; readonly version: string; readonly reason: string }[];
-  }[];
-  readonly models: readonly {
-    readonly name: string;
-    readonly version: string;
-    readonly workers: number;
-    readonly queued: number;
-    readonly running: number;
-    readonly live_sequences?: number;
-    readonly set_aside: number;
-  }[];
-}
 
 export function addFleet(program: Command, open: OpenSession): void {
   program
@@ -39,7 +19,7 @@ export function addFleet(program: Command, open: OpenSession): void {
         const fleet = jsonOf(await gateway.get("/v2/fleet", { known }), gateway);
         if (terminal.json) return terminal.document(fleet);
         if (watch) terminal.clear();
-        for (const lines of fleetLines(JSON.parse(fleet) as FleetView)) terminal.print(lines, { heading: true });
+        for (const lines of fleetLines(JSON.parse(fleet) as Fleet)) terminal.print(lines, { heading: true });
       };
       await show(false);
       if (!watch) return;
@@ -51,7 +31,7 @@ export function addFleet(program: Command, open: OpenSession): void {
 }
 
 /** @returns a table of workers, a table of models, and a table of failed models if there are any */
-export function fleetLines({ workers, models }: FleetView): string[][] {
+export function fleetLines({ workers, models }: Pick<Fleet, "workers" | "models">): string[][] {
   const workerRows = workers.map(({ name, host, pid, started_at: since, models: served }) => [
     onOneLine(name),
     onOneLine(host),
@@ -65,7 +45,7 @@ export function fleetLines({ workers, models }: FleetView): string[][] {
     ...[by, queued, running, live ?? "-", set_aside].map(String),
   ]);
   const failed = workers.flatMap((worker) =>
-    worker.failed.map(({ name, version, reason }) => [worker.name, name, version, onOneLine(reason)]),
+    worker.failed.map(({ name, version = "-", reason }) => [worker.name, name, version, onOneLine(reason)]),
   );
   return [
     table(["WORKER", "HOST", "PID", "SINCE", "MODELS"], workerRows),

@@ -30,12 +30,12 @@ export function addInfer(program: Command, open: OpenSession): void {
       }
       const text = jsonOf(answer, gateway);
       if (terminal.json) terminal.document(text);
-      else for (const lines of answerTables(readAnswer(text))) terminal.print(lines, { heading: true });
+      else for (const lines of answerTables(readOutputs(text))) terminal.print(lines, { heading: true });
     });
 }
 
 /** Parses an answer. Checks the tensors' data but builds no values. */
-export function readAnswer(text: string): JsonObject {
+export function readOutputs(text: string): JsonObject {
   const parsed = parseJson(Buffer.from(text), (name) => name === "data");
   return isObject(parsed) ? parsed : {};
 }

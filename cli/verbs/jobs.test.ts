@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { duration, durationOrTime } from "./duration.js";
-import { failureOf, hasEnded, jobLines, jobListLines, progressLine, readJob, readJobPage } from "./job-lines.js";
+import { failureOf, hasEnded, jobLines, jobListLines, progressLine, readJob } from "./job-lines.js";
 import { jobBody, label, listQuery } from "./jobs.js";
 
 describe("a duration", () => {
@@ -55,11 +55,11 @@ describe("the body of a submission", () => {
   });
 });
 
-it("a list is asked for page by page", () => {
-  expect(listQuery({}, undefined)).toBe("limit=100");
+it("a list is asked for with its filters", () => {
+  expect(listQuery({}).toString()).toBe("limit=100");
   const options = { state: "queued,running", model: "m", label: { team: "blue", a: "b:c" } };
-  expect(listQuery(options, "job_1")).toBe(
-    "limit=100&state=queued%2Crunning&model=m&label=team%3Ablue&label=a%3Ab%3Ac&after=job_1",
+  expect(listQuery(options).toString()).toBe(
+    "limit=100&state=queued%2Crunning&model=m&label=team%3Ablue&label=a%3Ab%3Ac",
   );
 });
 
@@ -77,16 +77,12 @@ const view = {
   result: { outputs: [{ name: "OUT", datatype: "INT64", shape: [2], data: [1, 2] }] },
 };
 
-describe("a page of a list", () => {
-  it("is read without results, and says where the next one begins", () => {
-    const page = { object: "list", data: [view], first_id: "job_1", last_id: "job_1", has_more: true };
-    const { jobs, next } = readJobPage(JSON.stringify(page).replace("[1,2]", "[9007199254740993]"));
-    expect(next).toBe("job_1");
-    expect(jobListLines(jobs)).toEqual([
+describe("a list", () => {
+  it("shows a job on a line", () => {
+    expect(jobListLines([readJob(JSON.stringify(view))])).toEqual([
       "JOB    TYPE   MODEL   STATE      CREATED                   LABELS",
       "job_1  infer  simple  completed  2026-11-22T02:00:00.000Z  team=blue data=x",
     ]);
-    expect(readJobPage(JSON.stringify({ ...page, data: [], has_more: false }))).toEqual({ jobs: [], next: undefined });
   });
 });
 

@@ -3,24 +3,16 @@ import { setTimeout as pause } from "node:timers/promises";
 import { InvalidArgumentError, Option, type Command } from "commander";
 import { JsonError } from "#shared/json/error.js";
 import { isObject } from "#shared/json/members.js";
-import { parseJson, type JsonObject } from "#shared/json/parse.js";
+import { parseJson, type IsTensorData } from "#shared/json/parse.js";
 import { printJson } from "#shared/json/print.js";
+import type { Job } from "../../gateway/answers.js";
 import { segment } from "../client/address.js";
+import { readPages, without } from "../client/answers.js";
 import { Refused } from "../client/errors.js";
 import { jsonOf } from "../client/gateway.js";
 import { exitCodes, Failure } from "../terminal/exit.js";
 import { duration, durationOrTime } from "./duration.js";
-import {
-  failureOf,
-  hasEnded,
-  idOf,
-  jobLines,
-  jobListLines,
-  progressLine,
-  readJob,
-  readJobPage,
-  resultTables,
-} from "./job-lines.js";
+import { failureOf, hasEnded, jobLines, jobListLines, progressLine, readJob, resultTables } from "./job-lines.js";
 import { integer, readInput } from "./options.js";
 import type { OpenSession, Session } from "./session.js";
 
@@ -86,10 +78,12 @@ export function addJobs(program: Command, open: OpenSession): void {
     .option("--model <model>", "only those of this model")
     .option("--label <name=value>", "only those with this label; may be given again", label)
     .action(async (options: ListOptions, command: Command) => {
-      const session = open(command);
-      const found = await listAll(session, options);
-      if (session.terminal.json) session.terminal.document(printJson({ object: "list", data: found }));
-      else session.terminal.print(jobListLines(found), { heading: true });
+      const { gateway, terminal } = open(command);
+      const found = (await readPages<Job>(gateway, "/v2/jobs", listQuery(options), isTensorData)).map((one) =>
+        without(one, "result"),
+      );
+      if (terminal.json) terminal.document(printJson({ object: "list", data: found }));
+      else terminal.print(jobListLines(found), { heading: true });
     });
 
   const onJob = (name: string, description: string, work: (session: Session, id: string) => Promise<void>) =>
@@ -129,7 +123,7 @@ async function submitJob(session: Session, model: string, options: SubmitOptions
   const headers = { "content-type": "application/json", ...(key !== undefined && { "idempotency-key": key }) };
   const answer = await gateway.change(`/v2/models/${segment(model)}/jobs`, { method: "POST", headers, body });
   const view = jsonOf(answer, gateway);
-  const id = idOf(readJob(view));
+  const { id = "" } = readJob(view);
   if (options.wait !== true) {
     if (terminal.json) terminal.document(view);
     else terminal.print([id]);
@@ -192,10 +186,10 @@ export async function showJob({ gateway, terminal }: Session, text: string): Pro
   if (terminal.json) return terminal.document(text);
   const job = readJob(text);
   for (const lines of jobLines(job)) terminal.print(lines);
-  const { state, result } = job;
-  if (state !== "completed" || isObject(result)) return;
+  const { id = "", state, result } = job;
+  if (state !== "completed" || result) return;
   try {
-    const whole = jsonOf(await gateway.get(pathOf(idOf(job), "/result"), { known: true }), gateway);
+    const whole = jsonOf(await gateway.get(pathOf(id, "/result"), { known: true }), gateway);
     const parsed = parseJson(Buffer.from(whole), (name) => name === "data");
     for (const lines of isObject(parsed) ? resultTables(parsed) : []) terminal.print(lines);
   } catch (error) {
@@ -204,28 +198,15 @@ export async function showJob({ gateway, terminal }: Session, text: string): Pro
   }
 }
 
-/** Reads all pages of the list. */
-async function listAll({ gateway }: Session, options: ListOptions): Promise<JsonObject[]> {
-  const found: JsonObject[] = [];
-  let next: string | undefined;
-  do {
-    const query = listQuery(options, next);
-    const text = jsonOf(await gateway.get(`/v2/jobs?${query}`, { known: next !== undefined }), gateway);
-    const page = readJobPage(text);
-    found.push(...page.jobs);
-    next = page.next;
-  } while (next !== undefined);
-  return found;
-}
+/** Whether a member of a page belongs to a result, which the parser checks but does not build. */
+const isTensorData: IsTensorData = (name, depth) => name === "data" && depth > 4;
 
-/** @param after the last id of the previous page */
-export function listQuery({ state, model, label: labels = {} }: ListOptions, after: string | undefined): string {
+export function listQuery({ state, model, label: labels = {} }: ListOptions): URLSearchParams {
   const query = new URLSearchParams({ limit: String(PAGE) });
   if (state !== undefined) query.set("state", state);
   if (model !== undefined) query.set("model", model);
   for (const [name, value] of Object.entries(labels)) query.append("label", `${name}:${value}`);
-  if (after !== undefined) query.set("after", after);
-  return query.toString();
+  return query;
 }
 
 /**

@@ -1,8 +1,10 @@
 /** The lines that verbs print for answers. */
 import { describe, expect, it } from "vitest";
+import type { Sequence } from "../../gateway/answers.js";
+import { readAnswer } from "../client/answers.js";
 import { fleetLines } from "./fleet.js";
 import { Collected } from "./generate.js";
-import { answerTables, readAnswer } from "./infer.js";
+import { answerTables, readOutputs } from "./infer.js";
 import { modelLines } from "./models.js";
 import { listLines, sequenceLines } from "./sequences.js";
 
@@ -24,14 +26,14 @@ describe("an answer to infer", () => {
     ["BYTES", String.raw`["a \u001b[31mb","\n"]`, String.raw`"a \u001b[31mb" "\n"`],
     ["INT8", "[]", ""],
   ])("shows %s", (datatype, data, shown) => {
-    const [lines] = answerTables(readAnswer(output(datatype, data)));
+    const [lines] = answerTables(readOutputs(output(datatype, data)));
     expect(lines?.[1]).toBe(`OUT     ${datatype.padEnd(8)}  [1,2]  ${shown}`.trimEnd());
   });
 
   it("shows the first elements of many, and parameters", () => {
     const data = JSON.stringify(Array.from({ length: 100_000 }, (_, i) => i));
     const [lines, parameters] = answerTables(
-      readAnswer(`{"parameters":{"sequence_step":2},${output("INT32", data).slice(1)}`),
+      readOutputs(`{"parameters":{"sequence_step":2},${output("INT32", data).slice(1)}`),
     );
     expect(lines?.[1]).toMatch(/ 0 1 2 .* 15 … 99984 more$/);
     expect(parameters).toEqual(["PARAMETER      VALUE", "sequence_step  2"]);
@@ -63,7 +65,9 @@ describe("an answer in tokens", () => {
 });
 
 it("sequences, in a list and one by one", () => {
-  const one = { sequence_id: 2n ** 64n - 1n, step: 2, idle_deadline: null, checkpoints: [1, 2], version: "1" };
+  const one = readAnswer<Sequence>(
+    '{"sequence_id":18446744073709551615,"step":2,"idle_deadline":null,"checkpoints":[1,2],"version":"1"}',
+  );
   expect(listLines([one])[1]).toBe("18446744073709551615  2     1        -            -           -");
   expect(sequenceLines(one)).toEqual([
     "sequence_id    18446744073709551615",
@@ -75,7 +79,7 @@ it("sequences, in a list and one by one", () => {
 });
 
 it("a fleet, and what it could not load", () => {
-  const model = { name: "m", version: "1", workers: 1, queued: 2, running: 1, set_aside: 0 };
+  const model = { name: "m", version: "1", digest: "d", workers: 1, queued: 2, running: 1, set_aside: 0 };
   const failed = [{ name: "f", version: "1", reason: "no\nfile" }];
   const worker = { name: "w", host: "h", pid: 7, started_at: "now", models: [{ name: "m", version: "1" }], failed };
   expect(fleetLines({ workers: [worker], models: [model] })).toEqual([

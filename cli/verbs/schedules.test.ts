@@ -1,4 +1,5 @@
 import { expect, it } from "vitest";
+import type { Schedule } from "../../gateway/answers.js";
 import { listLines, scheduleBody, scheduleLines } from "./schedules.js";
 
 const file = Buffer.from('{"inputs": [{"name": "A", "data": [9007199254740993, 1.0]}]}\n');
@@ -17,7 +18,7 @@ it("the body of a schedule holds the file as it stands", () => {
   expect(() => scheduleBody("infer", "a file", Buffer.from("[]"), { every: 5_000 })).toThrow("not a JSON object");
 });
 
-const view = {
+const view: Partial<Schedule> = {
   id: "sched_1",
   object: "schedule",
   model: "m",

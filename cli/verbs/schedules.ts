@@ -1,12 +1,13 @@
 /** `schedules …`: submit the same job repeatedly, at times of day or at an interval. */
 import { Option, type Command } from "commander";
-import { isObject } from "#shared/json/members.js";
-import { parseJson, type JsonObject, type JsonValue } from "#shared/json/parse.js";
+import type { IsTensorData } from "#shared/json/parse.js";
 import { printJson } from "#shared/json/print.js";
+import type { Schedule } from "../../gateway/answers.js";
 import { segment } from "../client/address.js";
+import { readAnswer, readPages, without } from "../client/answers.js";
 import { jsonOf } from "../client/gateway.js";
 import { exitCodes, Failure } from "../terminal/exit.js";
-import { onOneLine, pairs, table } from "../terminal/text.js";
+import { cells, memberTexts, onOneLine, pairs, shown, table } from "../terminal/text.js";
 import { duration } from "./duration.js";
 import { jobBody, kinds, label, type JobBodyOptions } from "./jobs.js";
 import { integer, readInput } from "./options.js";
@@ -57,13 +58,10 @@ export function addSchedules(program: Command, open: OpenSession): void {
     .description("list schedules without their jobs, the newest first")
     .action(async (_: object, command: Command) => {
       const { gateway, terminal } = open(command);
-      const found: JsonObject[] = [];
-      for (let after: string | undefined = ""; after !== undefined;) {
-        const path: string = `/v2/schedules?limit=${PAGE}${after === "" ? "" : `&after=${segment(after)}`}`;
-        const page = read(jsonOf(await gateway.get(path, { known: after !== "" }), gateway));
-        found.push(...(Array.isArray(page["data"]) ? page["data"] : []).filter(isObject).map(withoutJob));
-        after = page["has_more"] === true && typeof page["last_id"] === "string" ? page["last_id"] : undefined;
-      }
+      const query = new URLSearchParams({ limit: String(PAGE) });
+      const found = (await readPages<Schedule>(gateway, "/v2/schedules", query, isTensorData)).map((one) =>
+        without(one, "job"),
+      );
       if (terminal.json) terminal.document(printJson({ object: "list", data: found }));
       else terminal.print(listLines(found), { heading: true });
     });
@@ -106,7 +104,7 @@ async function createSchedule({ gateway, terminal, signal }: Session, model: str
   const answer = await gateway.change(`/v2/models/${segment(model)}/schedules`, { method: "POST", headers, body });
   const view = jsonOf(answer, gateway);
   if (terminal.json) terminal.document(view);
-  else terminal.print([shown(read(view)["id"])]);
+  else terminal.print([shown(readAnswer<Schedule>(view, isTensorData).id)]);
 }
 
 /**
@@ -125,48 +123,29 @@ export function scheduleBody(kind: string, file: string, content: Buffer, option
   return `${when.slice(0, -1)},"job":${job}}`;
 }
 
-function read(text: string): JsonObject {
-  // The job contains the tensors' data, which the parser checks but does not build.
-  const value = parseJson(Buffer.from(text), (name, depth) => name === "data" && depth > 2);
-  return isObject(value) ? value : {};
-}
-
-function withoutJob(schedule: JsonObject): JsonObject {
-  return Object.fromEntries(Object.entries(schedule).filter(([name]) => name !== "job"));
-}
+/** Whether a member belongs to the schedule's job, which the parser checks but does not build. */
+const isTensorData: IsTensorData = (name, depth) => name === "data" && depth > 2;
 
 function show({ terminal }: Session, text: string): void {
   if (terminal.json) terminal.document(text);
-  else terminal.print(scheduleLines(read(text)));
+  else terminal.print(scheduleLines(readAnswer(text, isTensorData)));
 }
 
 /** A line for each member that has a value. */
-export function scheduleLines(schedule: JsonObject): string[] {
-  const { next_runs: coming, last_error: error } = schedule;
-  const members = Object.entries(schedule).filter(
-    ([name, value]) => !["object", "job", "next_runs", "last_error"].includes(name) && value !== null,
-  );
+export function scheduleLines(schedule: Partial<Schedule>): string[] {
+  const { next_runs: coming = [], last_error: error } = schedule;
   return pairs({
-    ...Object.fromEntries(members.map(([name, value]) => [name, shown(value)])),
-    ...(Array.isArray(coming) && coming.length > 0 && { next_runs: coming.map(shown).join(" ") }),
-    ...(isObject(error) && {
-      last_error: onOneLine(`${shown(error["message"])} (${shown(error["code"])}, at ${shown(error["at"])})`),
-    }),
+    ...memberTexts(schedule, ["object", "job", "next_runs", "last_error"]),
+    ...(coming.length > 0 && { next_runs: shown(coming) }),
+    ...(error && { last_error: onOneLine(`${error.message} (${error.code}, at ${error.at})`) }),
   });
 }
 
-export function listLines(schedules: readonly JsonObject[]): string[] {
+export function listLines(schedules: readonly Partial<Schedule>[]): string[] {
   const rows = schedules.map((one) => [
-    ...["id", "model", "state"].map((name) => shown(one[name])),
-    typeof one["cron"] === "string"
-      ? onOneLine(`${one["cron"]} ${shown(one["timezone"])}`)
-      : `${shown(one["every"])} ms`,
-    ...["next_run_at", "runs"].map((name) => shown(one[name])),
+    ...cells(one, ["id", "model", "state"]),
+    typeof one.cron === "string" ? onOneLine(`${one.cron} ${shown(one.timezone)}`) : `${shown(one.every)} ms`,
+    ...cells(one, ["next_run_at", "runs"]),
   ]);
   return table(["SCHEDULE", "MODEL", "STATE", "TIMES", "NEXT", "RUNS"], rows);
-}
-
-function shown(value: JsonValue | undefined): string {
-  if (value === undefined || value === null) return "-";
-  return onOneLine(typeof value === "string" ? value : printJson(value));
 }

@@ -1,13 +1,13 @@
 /** `sequences …`: show, end, fork, rewind, export and import the sequences of a model. */
 import { writeFile } from "node:fs/promises";
 import type { Command } from "commander";
-import { asArray, isObject } from "#shared/json/members.js";
-import { parseJson, type JsonObject, type JsonValue } from "#shared/json/parse.js";
 import { printJson } from "#shared/json/print.js";
+import type { Sequence, Sequences } from "../../gateway/answers.js";
 import { segment } from "../client/address.js";
+import { readAnswer } from "../client/answers.js";
 import { jsonOf, type Answer } from "../client/gateway.js";
 import { exitCodes, Failure } from "../terminal/exit.js";
-import { onOneLine, pairs, table } from "../terminal/text.js";
+import { cells, pairs, shown, table } from "../terminal/text.js";
 import { integer, readInput } from "./options.js";
 import type { OpenSession, Session } from "./session.js";
 
@@ -100,7 +100,7 @@ async function change(
 function show({ gateway, terminal }: Session, answer: Answer): void {
   const text = jsonOf(answer, gateway);
   if (terminal.json) terminal.document(text);
-  else terminal.print(sequenceLines(objectIn(text)));
+  else terminal.print(sequenceLines(readAnswer(text)));
 }
 
 async function exportState({ gateway, terminal }: Session, path: string, output: string | undefined): Promise<void> {
@@ -126,23 +126,18 @@ async function write(file: string, bytes: Buffer): Promise<void> {
 }
 
 /** Reads all pages of the list. */
-async function listAll({ gateway }: Session, model: string): Promise<JsonObject[]> {
-  const found: JsonObject[] = [];
+async function listAll({ gateway }: Session, model: string): Promise<Sequence[]> {
+  const found: Sequence[] = [];
   let after: string | undefined;
   do {
     const query = after === undefined ? "" : `&after=${encodeURIComponent(after)}`;
     const path = `/v2/models/${segment(model)}/sequences?limit=${PAGE}${query}`;
-    const { sequences = [], next } = objectIn(jsonOf(await gateway.get(path, { known: after !== undefined }), gateway));
-    found.push(...asArray(sequences, "sequences").filter(isObject));
-    after = typeof next === "string" ? next : undefined;
+    const text = jsonOf(await gateway.get(path, { known: after !== undefined }), gateway);
+    const { sequences = [], next } = readAnswer<Sequences>(text);
+    found.push(...sequences);
+    after = next;
   } while (after !== undefined);
   return found;
-}
-
-/** Parses without rounding ids beyond 2^53. */
-function objectIn(text: string): JsonObject {
-  const value = parseJson(Buffer.from(text));
-  return isObject(value) ? value : {};
 }
 
 function pathOf(model: string, id: string, { string, step }: Options, rest = ""): string {
@@ -160,20 +155,14 @@ function idValue(id: string, { string }: Options): bigint | string {
 }
 
 /** A line for each sequence. */
-export function listLines(sequences: readonly JsonObject[]): string[] {
+export function listLines(sequences: readonly Partial<Sequence>[]): string[] {
   const rows = sequences.map((one) =>
-    ["sequence_id", "step", "version", "state_bytes", "idle_deadline", "worker"].map((name) => shown(one[name])),
+    cells(one, ["sequence_id", "step", "version", "state_bytes", "idle_deadline", "worker"]),
   );
   return table(["SEQUENCE", "STEP", "VERSION", "STATE BYTES", "IDLE UNTIL", "WORKER"], rows);
 }
 
 /** A line for each member. */
-export function sequenceLines(sequence: JsonObject): string[] {
+export function sequenceLines(sequence: Partial<Sequence>): string[] {
   return pairs(Object.fromEntries(Object.entries(sequence).map(([name, value]) => [name, shown(value)])));
-}
-
-function shown(value: JsonValue | undefined): string {
-  if (value === undefined || value === null) return "-";
-  if (Array.isArray(value)) return value.length === 0 ? "-" : value.map(shown).join(" ");
-  return onOneLine(typeof value === "string" ? value : printJson(value));
 }

@@ -14,7 +14,7 @@ const endpoint = endpointsOf<BatchService>();
 const faultShape = () =>
   z.strictObject({ code: z.string(), message: z.string(), line: z.number().nullable(), param: z.null() });
 
-const batchShape = () =>
+export const batchShape = () =>
   z.strictObject({
     id: z.string(),
     object: z.literal("batch"),
@@ -47,7 +47,7 @@ const LONGEST_WINDOW_MS = 7 * units.d;
 const metadataLimits = { pairs: 16, name: 64, value: 512 };
 
 const inputFile: Member<string> = {
-  schema: { type: "string", minLength: 1 },
+  schema: { type: "string", description: "the id of a file", minLength: 1 },
   readsAbsence: true,
   read: (value) => {
     if (typeof value === "string" && value !== "") return value;
@@ -56,7 +56,10 @@ const inputFile: Member<string> = {
 };
 
 const endpointOfLines: Member<string> = {
-  schema: { anyOf: [{ enum: textEndpoints }, { type: "string", pattern: modelEndpoint.source }] },
+  schema: {
+    description: "the path that answers the lines: one of OpenAI's two, or a model's infer or generate",
+    anyOf: [{ enum: textEndpoints }, { type: "string", pattern: modelEndpoint.source }],
+  },
   readsAbsence: true,
   read: (value) => {
     if (typeof value === "string" && (textEndpoints.includes(value) || modelEndpoint.test(value))) return value;
@@ -67,7 +70,7 @@ const endpointOfLines: Member<string> = {
 
 /** OpenAI always has `24h`. Baton also takes other numbers of seconds, minutes, hours and days. */
 const window: Member<Pick<BatchOrder, "window" | "windowMs">> = {
-  schema: { type: "string", pattern: windows.source },
+  schema: { type: "string", description: "a number of s, m, h or d, from 1s to 7d", pattern: windows.source },
   readsAbsence: true,
   read: (window) => {
     if (typeof window !== "string") {
@@ -86,6 +89,7 @@ const window: Member<Pick<BatchOrder, "window" | "windowMs">> = {
 const metadata: Member<BatchOrder["metadata"]> = {
   schema: {
     type: ["object", "null"],
+    description: `at most ${metadataLimits.pairs} texts`,
     maxProperties: metadataLimits.pairs,
     propertyNames: { maxLength: metadataLimits.name },
     additionalProperties: { type: "string", maxLength: metadataLimits.value },

@@ -9,7 +9,7 @@ import { text } from "./parameters.js";
 
 const endpoint = endpointsOf<DeadService>();
 
-const deadShape = () =>
+export const deadShape = () =>
   z.strictObject({
     id: z.string(),
     object: z.literal("dead_request"),

@@ -76,7 +76,7 @@ const queueShape = () => {
   });
 };
 
-const fleetShape = () =>
+export const fleetShape = () =>
   z.strictObject({
     durability: z.enum(durabilities).optional(),
     unserved: z.array(z.strictObject({ buckets: z.array(z.number()), reason: z.string() })).optional(),

@@ -2,7 +2,7 @@
 import { errorKinds, type ErrorCode } from "#shared/errors.js";
 
 /** Any request may be refused in these ways, by the server or before its handler. */
-const ofEveryEndpoint: readonly ErrorCode[] = [
+export const ofEveryEndpoint: readonly ErrorCode[] = [
   "invalid_argument",
   "forbidden",
   "request_timeout",
@@ -12,7 +12,7 @@ const ofEveryEndpoint: readonly ErrorCode[] = [
   "unavailable",
 ];
 /** A request with a body may also be refused in these ways. */
-const ofBodies: readonly ErrorCode[] = ["invalid_json", "unsupported"];
+export const ofBodies: readonly ErrorCode[] = ["invalid_json", "unsupported"];
 
 /** The refusals of a request that is to be queued for a model. */
 export const queueRefusals: readonly ErrorCode[] = [

@@ -10,7 +10,7 @@ import { listText, pageQuery, pageShape } from "./page.js";
 
 const endpoint = endpointsOf<ScheduleService>();
 
-const scheduleShape = () =>
+export const scheduleShape = () =>
   z.strictObject({
     id: z.string(),
     object: z.literal("schedule"),

@@ -19,7 +19,7 @@ const endpoint = endpointsOf<SequenceService>();
 
 const BYTES = "application/octet-stream";
 
-const sequenceShape = () =>
+export const sequenceShape = () =>
   z.strictObject({
     // An integer goes up to 2^64-1, and JavaScript's own parser rounds it.
     sequence_id: z.union([z.number(), z.string()]),
@@ -31,8 +31,14 @@ const sequenceShape = () =>
     checkpoints: z.array(z.number()),
   });
 
+export const sequencesShape = () =>
+  z.strictObject({ sequences: z.array(sequenceShape()), next: z.string().optional() });
+
 /** How to read an id of digits alone in a path. `readSequenceId` refuses any other word. */
-const type: Parameter<string | undefined> = { ...text, schema: { type: "string", enum: ["string", "uint64"] } };
+const type: Parameter<string | undefined> = {
+  ...text,
+  schema: { type: "string", enum: ["string", "uint64"], description: "how to read an id of digits" },
+};
 
 const stepSchema = { type: "integer", minimum: 1 };
 const step: Member<number> = { schema: stepSchema, read: readStep };
@@ -63,7 +69,7 @@ export const sequenceEndpoints = forModel(
     answers: {
       200: {
         says: "A page of sequences; `next` is the `after` of the next page.",
-        shape: () => z.strictObject({ sequences: z.array(sequenceShape()), next: z.string().optional() }),
+        shape: sequencesShape,
       },
     },
     refusals: ["unknown_model", "model_unavailable"],

@@ -23,12 +23,13 @@ const subscriptionShape = () =>
     jetstream: z.strictObject({ stream: z.string(), consumer: z.string(), from: z.number() }).nullable(),
   });
 
+const from: Member<number> = { ...size, schema: { ...size.schema, description: "the index of the first record" } };
 const label: Member<Label> = {
-  schema: { type: "string", pattern: "^[A-Za-z0-9_.-]{1,64}:" },
+  schema: { type: "string", description: "a label of jobs, such as team:blue", pattern: "^[A-Za-z0-9_.-]{1,64}:" },
   read: (value, name) => readLabel(asString(value, name)),
 };
 const durable: Member<string> = {
-  schema: { type: "string", pattern: "^[A-Za-z0-9_-]{1,64}$" },
+  schema: { type: "string", description: "the name of a consumer", pattern: "^[A-Za-z0-9_-]{1,64}$" },
   read: (value, name) => {
     const text = asString(value, name);
     if (/^[\w-]{1,64}$/.test(text)) return text;
@@ -36,7 +37,13 @@ const durable: Member<string> = {
   },
 };
 const ttl: Member<number> = {
-  schema: { type: "integer", minimum: TTL_MS.least, maximum: TTL_MS.most, default: TTL_MS.usual },
+  schema: {
+    type: "integer",
+    description: "how long the credentials are valid, in ms",
+    minimum: TTL_MS.least,
+    maximum: TTL_MS.most,
+    default: TTL_MS.usual,
+  },
   read: (value, name) => {
     const ms = asSize(value, name);
     if (ms >= TTL_MS.least && ms <= TTL_MS.most) return ms;
@@ -52,7 +59,7 @@ export const subscriptionEndpoints = [
     path: "/v2/requests/:id/subscription",
     right: "use",
     does: "Gives the means to read a request's stream straight from NATS.",
-    members: { from: size, durable, ttl },
+    members: { from, durable, ttl },
     mayBeEmpty: true,
     answers,
     refusals: ["unknown_request", "not_a_stream", "ahead_of_log", "resume_window_passed", "subscription_limit"],

@@ -11,9 +11,9 @@ export const fileSettings = {
     .default("nats:")
     .refine((url) => parseFilesUrl(url) !== undefined, "must be `nats:` or `s3://bucket/prefix`")
     .describe(
-      "where files are kept: `nats:` is JetStream's object store at BATON_NATS_URL; of S3, `s3://bucket/prefix`, " +
-        "the region, credentials and any other endpoint are those of AWS_REGION, AWS_ACCESS_KEY_ID, " +
-        "AWS_SECRET_ACCESS_KEY and AWS_ENDPOINT_URL_S3, as usual",
+      "The store of files: `nats:` is the object store of JetStream at BATON_NATS_URL, and `s3://bucket/prefix` is " +
+        "S3. For S3, the usual variables AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and " +
+        "AWS_ENDPOINT_URL_S3 give the region, the credentials and another endpoint.",
     ),
   BATON_FILE_REPLICAS: z.coerce
     .number()
@@ -21,13 +21,19 @@ export const fileSettings = {
     .min(1)
     .max(5)
     .default(1)
-    .describe("how many servers of a NATS cluster keep each file"),
-  BATON_FILE_BYTES: count(GIB).describe("longest file"),
-  BATON_TENANT_FILE_BYTES: count(10 * GIB).describe("bytes of a tenant's files before 429"),
-  BATON_TOTAL_FILE_BYTES: count(40 * GIB).describe("bytes of all files before 507"),
-  BATON_TENANT_FILES: count(10_000).describe("files of a tenant before 429"),
-  BATON_TOTAL_FILES: count(100_000).describe("files of all tenants before 507"),
-  BATON_FILE_TTL_MS: count(30 * DAY_MS).describe("how long a file lives for which its client says nothing else"),
+    .describe("The number of servers of a NATS cluster that keep each file, from 1 to 5."),
+  BATON_FILE_BYTES: count(GIB).describe("The most bytes of a file. A larger upload gets 413."),
+  BATON_TENANT_FILE_BYTES: count(10 * GIB).describe(
+    "The most bytes of all files of a tenant. Further uploads of the tenant get 429.",
+  ),
+  BATON_TOTAL_FILE_BYTES: count(40 * GIB).describe(
+    "The most bytes of all files of all tenants. Further uploads get 507.",
+  ),
+  BATON_TENANT_FILES: count(10_000).describe("The most files of a tenant. Further uploads of the tenant get 429."),
+  BATON_TOTAL_FILES: count(100_000).describe("The most files of all tenants. Further uploads get 507."),
+  BATON_FILE_TTL_MS: count(30 * DAY_MS).describe(
+    "How long, in ms, Baton keeps a file if the upload names no other time. After that Baton deletes the file.",
+  ),
 };
 
 /** @returns undefined if the URL names no store */

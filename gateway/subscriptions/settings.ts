@@ -11,29 +11,31 @@ export const subscriptionSettings = {
       "must be the seed of an account's key, as `SA…`, or a file with it",
     )
     .describe(
-      "seed of the key of the account in NATS that readers are in, or the path of a file with it: with it gateways " +
-        "make the credentials of subscriptions. Unset: there are no subscriptions",
+      "The seed of the key of the readers' account in NATS, or the path of a file with the seed. Gateways sign the " +
+        "credentials of subscriptions with this key. Unset: requests for subscriptions get 501.",
     ),
   BATON_NATS_PUBLIC_URLS: z
     .string()
     .default("")
     .refine(areUrls, "must be URLs, comma-separated, that begin with nats://, tls://, ws:// or wss://")
     .describe(
-      "where clients reach NATS, comma-separated: `nats://host:port,wss://host`; empty: as BATON_NATS_URL says",
+      "The addresses of NATS for clients, comma-separated: `nats://host:port,wss://host`. Empty: clients get " +
+        "BATON_NATS_URL.",
     ),
   BATON_CAPTURE_BYTES: z.coerce
     .number()
     .int()
     .min(1_048_576)
     .default(268_435_456)
-    .describe("most bytes of the records that JetStream keeps; the oldest go first"),
+    .describe("The most bytes of records in JetStream. Beyond that JetStream deletes the oldest records."),
   BATON_SUBSCRIPTION_LIMIT: z.coerce
     .number()
     .int()
     .positive()
     .default(100)
     .describe(
-      "consumers of JetStream that a tenant may have before 429; all tenants together may have ten times as many",
+      "The most JetStream consumers of a tenant; all tenants together may have ten times as many. Further " +
+        "subscriptions get 429.",
     ),
 };
 

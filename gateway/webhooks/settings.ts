@@ -9,15 +9,15 @@ export const webhookSettings = {
     .default("")
     .refine((text) => parseRanges(text) !== undefined, "must be address ranges, as `10.0.0.0/8,fd00::/8`")
     .describe(
-      "ranges of addresses, comma-separated as `10.0.0.0/8`, to which webhooks may lead although they are not " +
-        "public; only into these may a webhook be `http://`",
+      "Ranges of private addresses, comma-separated such as `10.0.0.0/8`, to which webhooks may lead. Only " +
+        "webhooks into these ranges may be `http://`. A webhook to any other address that is not public gets 400.",
     ),
   BATON_SECRETS_KEY: z
     .string()
     .optional()
     .refine((text) => text === undefined || parseKey(text) !== undefined, "must be 32 bytes in base64 or hexadecimal")
     .describe(
-      "32 bytes, in base64 or hexadecimal, with which the secrets of webhooks are encrypted in Redis; the same in " +
-        "every gateway and jobs process. Unset: they are not encrypted",
+      "The key, 32 bytes in base64 or hexadecimal, that encrypts the secrets of webhooks in Redis. All gateways " +
+        "and jobs processes need the same key. Unset: the secrets lie in Redis as plain text.",
     ),
 };

@@ -2,7 +2,7 @@
  * Each check runs on a small tree with one planted fault: the check names that fault and no other.
  */
 import { spawnSync } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -10,6 +10,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 /** Plain JavaScript, whose types the compiler does not know here. */
 const { order }: { order: readonly string[] } = await import(String(new URL("./order.mjs", import.meta.url)));
 const program = join(import.meta.dirname, "main.mjs");
+const checkout = join(import.meta.dirname, "../..");
 let root = "";
 
 /** A tree without a fault: every folder of the order, with a README and a file. */
@@ -61,11 +62,29 @@ describe("the checks of the house", () => {
       `/** A file. */\nimport type { Context } from "hono";\n\nexport type C = Context;\n`,
     );
     put("gateway/formats/other.ts", `/** A file. */\nexport { createServer } from "node:http";\n`);
+    put("gateway/admission/other.ts", `/** A file. */\nexport const late = () => import("node:http2");\n`);
+    put("gateway/stream/other.ts", `/** A file. */\nimport "@grpc/grpc-js";\n`);
+    put("shared/other.ts", `/** A file. */\nexport { WebSocket } from "ws";\n`);
     put("gateway/doors/openai/other.ts", `/** A file. */\nexport const add = (router) => router.add("/v1/x", {});\n`);
+    put("gateway/doors/openai/third.ts", `/** A file. */\nexport const add = (app) => app.get("/v1/y", () => {});\n`);
+    const transport = (path: string, name: string) =>
+      `${path} imports ${name}, but gateway/service and below know no transport`;
     expect(faults()).toEqual([
+      transport("gateway/admission/other.ts", "node:http2"),
       "gateway/doors/openai/other.ts: adds a path that no endpoint declares",
-      "gateway/formats/other.ts imports node:http, but gateway/service and below know no transport",
-      "gateway/service/other.ts imports hono, but gateway/service and below know no transport",
+      "gateway/doors/openai/third.ts: adds a path that no endpoint declares",
+      transport("gateway/formats/other.ts", "node:http"),
+      transport("gateway/service/other.ts", "hono"),
+      transport("gateway/stream/other.ts", "@grpc/grpc-js"),
+      transport("shared/other.ts", "ws"),
+    ]);
+  });
+
+  it("refuse the gateway's own transport at the service, which is also an import up the order", () => {
+    put("gateway/service/other.ts", importing("../http/file.js"));
+    expect(faults()).toEqual([
+      "gateway/service/other.ts imports gateway/http/file.ts, but gateway/service is lower than gateway/http",
+      "gateway/service/other.ts imports ../http/file.js, but gateway/service and below know no transport",
     ]);
   });
 
@@ -171,6 +190,23 @@ describe("the checks of the house", () => {
     expect(faults()).toEqual(["worker/lane: 25 files of source, at most 24"]);
   });
 
+  it("refuse a file of more than 400 lines of code, in every language, without comments and blank lines", () => {
+    const lines = "export const a = 1;\n".repeat(399);
+    put("worker/lane/long.ts", `/** A file. */\n${lines}\n// A comment.\nexport const b = 1; // the last line\n`);
+    const script = `-- A script.\n${"local a\n".repeat(400)}\n-- A comment.\n`;
+    put("shared/queue/work/long.lua", script);
+    put("shared/queue/work/long.ts", "/** Its wrapper. */\n");
+    expect(faults()).toEqual([]);
+    put("worker/lane/long.ts", `/** A file. */\n${lines}export const b = 1;\nexport const c = 1;\n`);
+    put("worker/lane/long.test.ts", `/** A test. */\n${lines}const b = 1;\nconst c = 1;\n`);
+    put("shared/queue/work/long.lua", `${script}return a\n`);
+    expect(faults()).toEqual([
+      "shared/queue/work/long.lua: 401 lines of code, at most 400",
+      "worker/lane/long.test.ts: 401 lines of code, at most 400",
+      "worker/lane/long.ts: 401 lines of code, at most 400",
+    ]);
+  });
+
   it("refuse a function of more than 100 lines, unless it groups tests", () => {
     const body = "{\n" + "  value += 1;\n".repeat(99) + "}";
     put("worker/lane/long.ts", `/** A file. */\nlet value = 0;\nexport function long() ${body}\n`);
@@ -201,7 +237,15 @@ describe("the checks of the house", () => {
  * The linter checks which half of the queue a program imports; the tests try its rules on a copy.
  */
 describe("the linter", () => {
-  const checkout = join(import.meta.dirname, "../..");
+  const lint = (path: string, imported: string) => {
+    cpSync(join(checkout, ".oxlintrc.json"), join(root, ".oxlintrc.json"));
+    put(path, importing(imported));
+    return spawnSync(
+      process.execPath,
+      [join(checkout, "node_modules/oxlint/bin/oxlint"), "--config", join(root, ".oxlintrc.json"), join(root, path)],
+      { cwd: root, encoding: "utf8" },
+    );
+  };
 
   it.each([
     ["gateway/planted.ts", "#shared/queue/work/commit.js"],
@@ -211,19 +255,19 @@ describe("the linter", () => {
     ["shared/planted.ts", "../worker/config.js"],
     ["shared/planted.ts", "../cli/program.js"],
     ["cli/planted.ts", "../gateway/config.js"],
+    ["cli/verbs/planted.ts", "../../gateway/api/jobs.js"],
     ["cli/verbs/planted.ts", "../../worker/config.js"],
     ["cli/verbs/planted.ts", "#shared/queue/keys.js"],
     ["cli/verbs/planted.ts", "#shared/redis/connect.js"],
   ])("refuses that %s imports %s", (path, imported) => {
-    cpSync(join(checkout, ".oxlintrc.json"), join(root, ".oxlintrc.json"));
-    put(path, importing(imported));
-    const { status, stdout } = spawnSync(
-      process.execPath,
-      [join(checkout, "node_modules/oxlint/bin/oxlint"), "--config", join(root, ".oxlintrc.json"), join(root, path)],
-      { cwd: root, encoding: "utf8" },
-    );
+    const { status, stdout } = lint(path, imported);
     expect(stdout).toContain(`'${imported}' import is restricted from being used by a pattern`);
     expect(status).toBe(1);
+  });
+
+  it("allows the command line the types of answers", () => {
+    const { status, stdout } = lint("cli/verbs/planted.ts", "../../gateway/answers.js");
+    expect({ status, stdout }).toEqual({ status: 0, stdout: expect.not.stringContaining("restricted") as string });
   });
 
   it("refuse a setting that the list of names lacks, and a name that nothing reads", () => {
@@ -274,5 +318,36 @@ describe("the linter", () => {
     put("OTHER.md", prose.join("\n\n"));
     put("what.md", "# A page\n");
     expect(faults()).toEqual([]);
+  });
+});
+
+/** The pages are copied, and the sources are the checkout's. */
+describe("the check of generated documents", () => {
+  /** A text of each page's generated parts. */
+  const pages = {
+    "docs/settings.md": "`BATON_LEASE_MS`",
+    "docs/errors.md": "`unknown_job`",
+    "docs/api.md": "Cancels a job.",
+    "ARCHITECTURE.md": "gateway_service",
+    "test/README.md": "infra/checks/checks.test.ts",
+  };
+  const check = (change: (page: string, text: string) => string) => {
+    for (const [page, text] of Object.entries(pages)) {
+      put(page, change(readFileSync(join(checkout, page), "utf8"), text));
+    }
+    const program = join(checkout, "infra/docs.mjs");
+    const { status, stderr } = spawnSync(process.execPath, [program, "--check", root], { encoding: "utf8" });
+    return { status, stderr };
+  };
+
+  it("finds nothing in the pages of the checkout", () => {
+    expect(check((page) => page)).toEqual({ status: 0, stderr: "" });
+  });
+
+  it("names each page of which a part is not current", () => {
+    const faults = Object.keys(pages).map(
+      (page) => `The parts of ${page} that are made from the code are not current: run \`npm run docs\`\n`,
+    );
+    expect(check((page, text) => page.replace(text, "planted"))).toEqual({ status: 1, stderr: faults.join("") });
   });
 });

@@ -82,3 +82,24 @@ export const folderOf = (path) => dirname(path);
 export function lineAt(text, position) {
   return text.slice(0, position).split("\n").length;
 }
+
+/**
+ * How many lines of a script or a Redis script are neither blank nor a comment.
+ *
+ * @param {string} root
+ * @param {string} path
+ * @returns {number}
+ */
+export function codeLines(root, path) {
+  if (path.endsWith(".lua")) {
+    const lines = readFileSync(join(root, path), "utf8").split("\n");
+    return lines.filter((line) => !/^\s*(?:--|#!|$)/.test(line)).length;
+  }
+  const { text, comments } = readScript(root, path);
+  let [code, at] = ["", 0];
+  for (const { start, end } of comments) {
+    code += text.slice(at, start);
+    at = end;
+  }
+  return (code + text.slice(at)).split("\n").filter((line) => line.trim() !== "").length;
+}

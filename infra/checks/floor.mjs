@@ -1,7 +1,7 @@
 /**
- * The service floor knows no transport, and every path of the HTTP API is declared. HOUSE rules:
- * gateway/service and the folders below it import neither HTTP nor the framework, and only
- * gateway/api adds paths to the router.
+ * The service floor knows no transport, and every path of the HTTP API is declared: gateway/service
+ * and the folders below it import neither HTTP nor the framework, and only gateway/api adds paths
+ * to the router.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -9,9 +9,11 @@ import { folderOf, isScript, isTest } from "./files.mjs";
 import { order } from "./order.mjs";
 
 const FLOOR = "gateway/service";
-const TRANSPORT = /\bfrom "(hono(?:\/[^"]*)?|@hono\/[^"]*|node:https?|ws|[^"]*\/http\/[^"]*)"/;
-/** Adds the declared endpoints. */
-const ADDS_ENDPOINTS = "gateway/api/add-endpoints.ts";
+const TRANSPORT =
+  /\b(?:from|import|import\() ?"(hono(?:\/[^"]*)?|@(?:hono|grpc)\/[^"]*|node:http[s2]?|ws|light-my-request|[^"]*\/http\/[^"]*)"/;
+const ADDS_PATH = /\b(?:router\.add|app\.(?:get|post|put|patch|delete|all|on|route))\(/;
+/** The router, the file that adds the declared endpoints, and the operators' board. */
+const MAY_ADD = ["gateway/http/router.ts", "gateway/api/add-endpoints.ts", "gateway/doors/jobs/board.ts"];
 
 /**
  * @param {string} root
@@ -19,16 +21,16 @@ const ADDS_ENDPOINTS = "gateway/api/add-endpoints.ts";
  * @returns {string[]} a sentence for each fault
  */
 export function checkFloor(root, files) {
-  const below = new Set(order.slice(0, order.indexOf(FLOOR) + 1).filter((folder) => folder.startsWith("gateway/")));
+  const below = new Set(order.slice(0, order.indexOf(FLOOR) + 1));
   return files
-    .filter((path) => path.startsWith("gateway/") && isScript(path) && !isTest(path))
+    .filter((path) => /^(?:gateway|shared)\//.test(path) && isScript(path) && !isTest(path))
     .flatMap((path) => {
       const text = readFileSync(join(root, path), "utf8");
       const transport = below.has(folderOf(path)) ? TRANSPORT.exec(text)?.[1] : undefined;
-      const added = path === ADDS_ENDPOINTS ? undefined : /\brouter\.add\(/.exec(text)?.[0];
+      const isAdded = !MAY_ADD.includes(path) && ADDS_PATH.test(text);
       return [
         ...(transport === undefined ? [] : [`${path} imports ${transport}, but ${FLOOR} and below know no transport`]),
-        ...(added === undefined ? [] : [`${path}: adds a path that no endpoint declares`]),
+        ...(isAdded ? [`${path}: adds a path that no endpoint declares`] : []),
       ];
     });
 }

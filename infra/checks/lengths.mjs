@@ -1,15 +1,17 @@
 /**
  * README.md stays short enough to be read as a whole (the pages of docs/ have the details), a
- * folder to be looked through, and a function to be seen at once.
+ * folder to be looked through, a file to have one subject, and a function to be seen at once.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseSync, Visitor } from "oxc-parser";
-import { folderOf, isScript, isTest, lineAt } from "./files.mjs";
+import { codeLines, folderOf, isScript, isTest, lineAt } from "./files.mjs";
 
 const README = "README.md";
 const MOST_LINES = 180;
 const MOST_FILES = 24;
+/** Without blank lines and comments: the head of a Redis script may be long. */
+const MOST_FILE_LINES = 400;
 const MOST_FUNCTION_LINES = 100;
 
 /**
@@ -21,6 +23,7 @@ export function checkLengths(root, files) {
   return [
     ...readmeFaults(root, files),
     ...folderFaults(files),
+    ...fileFaults(root, files),
     ...files.filter(isScript).flatMap((path) => functionFaults(root, path)),
   ];
 }
@@ -51,6 +54,18 @@ function folderFaults(files) {
   return [...folders]
     .filter(([, names]) => names.size > MOST_FILES)
     .map(([folder, names]) => `${folder}: ${names.size} files of source, at most ${MOST_FILES}`);
+}
+
+/**
+ * @param {string} root
+ * @param {string[]} files
+ */
+function fileFaults(root, files) {
+  return files
+    .filter((path) => isScript(path) || path.endsWith(".lua"))
+    .map((path) => ({ path, lines: codeLines(root, path) }))
+    .filter(({ lines }) => lines > MOST_FILE_LINES)
+    .map(({ path, lines }) => `${path}: ${lines} lines of code, at most ${MOST_FILE_LINES}`);
 }
 
 /**

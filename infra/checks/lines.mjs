@@ -2,9 +2,8 @@
  * `node infra/checks/lines.mjs [path]`: counts lines of code by area, without comments, blank lines
  * and generated files. Tests are areas of their own.
  */
-import { readFileSync } from "node:fs";
-import { join, resolve } from "node:path";
-import { isScript, isTest, listFiles, readScript } from "./files.mjs";
+import { resolve } from "node:path";
+import { codeLines, isScript, isTest, listFiles } from "./files.mjs";
 
 const AREAS = ["gateway", "shared", "cli", "worker", "infra", "console"];
 
@@ -15,25 +14,6 @@ function areaOf(path) {
   return AREAS.includes(top) ? top : undefined;
 }
 
-/**
- * @param {string} root
- * @param {string} path
- * @returns {number}
- */
-function linesOf(root, path) {
-  if (path.endsWith(".lua")) {
-    const lines = readFileSync(join(root, path), "utf8").split("\n");
-    return lines.filter((line) => !/^\s*(?:--|#!|$)/.test(line)).length;
-  }
-  const { text, comments } = readScript(root, path);
-  let [code, at] = ["", 0];
-  for (const { start, end } of comments) {
-    code += text.slice(at, start);
-    at = end;
-  }
-  return (code + text.slice(at)).split("\n").filter((line) => line.trim() !== "").length;
-}
-
 const root = resolve(process.argv[2] ?? ".");
 /** @type {Map<string, { scripts: number, lua: number }>} */
 const sums = new Map();
@@ -42,7 +22,7 @@ for (const path of listFiles(root)) {
   if (area === undefined || !(isScript(path) || path.endsWith(".lua"))) continue;
   if (path.includes("/generated/")) continue;
   const sum = sums.get(area) ?? { scripts: 0, lua: 0 };
-  sum[path.endsWith(".lua") ? "lua" : "scripts"] += linesOf(root, path);
+  sum[path.endsWith(".lua") ? "lua" : "scripts"] += codeLines(root, path);
   sums.set(area, sum);
 }
 console.log("area       TypeScript     Lua     sum");

@@ -1,8 +1,13 @@
 /** Every declared endpoint is there in a running gateway, and no other method of its path is. */
+import { execFile } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { describe, expect, it } from "vitest";
 import type { Method } from "../../gateway/api/endpoint.js";
 import { endpoints } from "../../gateway/endpoints.js";
+import { root } from "../support/fleet/root.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
 
 const served = useFleet({ models: ["echo-int32"], jobs: 1 });
@@ -40,6 +45,20 @@ describe("every declared path", () => {
     const names = endpoints.map(({ method, path }) => `${method} ${path}`);
     expect(new Set(names).size).toBe(names.length);
   });
+});
+
+it("npm run api -- --list names each endpoint, with its right and the line of its sentence", async () => {
+  const listed = await promisify(execFile)(process.execPath, [join(root, "infra/api.mjs"), "--list"]);
+  expect(listed.stderr).toBe("");
+  const lines = listed.stdout.trimEnd().split("\n");
+  expect(lines).toHaveLength(endpoints.length);
+  for (const [i, { method, path, right = "-", does }] of endpoints.entries()) {
+    const line = lines[i] ?? "";
+    const [, file = "", at] = /  (gateway\/\S+\.ts):(\d+)$/.exec(line) ?? [];
+    expect(line).toBe(`${method.padEnd(6)}  ${path}  ${right}  ${file}:${at}`);
+    const source = readFileSync(join(root, file), "utf8").split("\n")[Number(at) - 1];
+    expect(source).toContain(does.split(" ").slice(0, 2).join(" "));
+  }
 });
 
 interface Document {

@@ -435,11 +435,3 @@ describe("a stream is refused", () => {
     expect((await ask(path, {}, "PATCH")).status).toBe(405);
   });
 });
-
-it("the AsyncAPI document is for everybody, and says nothing of anybody", async () => {
-  const { status, headers, json } = await exchange(`${lab().gateway.url}/v2/asyncapi.json`, "", {}, "GET");
-  expect([status, headers["content-type"]]).toEqual([200, "application/json"]);
-  const { asyncapi, channels } = JSON.parse(json) as { asyncapi: string; channels: { records: { address: string } } };
-  expect([asyncapi, channels.records.address]).toEqual(["3.0.0", "baton.v1.{tenant}.{model}.{request}"]);
-  expect((await exchange(`${lab().gateway.url}/v2/asyncapi.json`, "", own, "POST")).status).toBe(405);
-});

@@ -22,28 +22,37 @@ export const jobsSettings = serviceSettings
         (text) => parseWaits(text) !== undefined,
         "must be whole numbers of ms, comma-separated, at most a week each",
       )
-      .describe("waits before the second attempt at a webhook, the third and so on, in ms, comma-separated"),
+      .describe(
+        "The waits before the second attempt at a webhook, the third and so on, in ms, comma-separated. After the " +
+          "last attempt the delivery has failed.",
+      ),
     BATON_WEBHOOK_TIMEOUT_MS: z.coerce
       .number()
       .int()
       .min(100)
       .max(15_000)
       .default(15_000)
-      .describe("how long one attempt at a webhook may take, from the look-up of its name to the end of its answer"),
+      .describe(
+        "How long, in ms, an attempt at a webhook may take, from the look-up of the name to the end of the answer. A " +
+          "longer attempt counts as failed.",
+      ),
     BATON_DELIVERY_TTL_MS: z.coerce
       .number()
       .int()
       .min(10_000)
       .default(604_800_000)
-      .describe("how long a delivery to a webhook can be looked at and replayed after its last attempt"),
+      .describe(
+        "How long, in ms, Baton keeps a delivery after its last attempt. Until then clients can look at it and " +
+          "replay it.",
+      ),
     BATON_DELIVERY_LIMIT: z.coerce
       .number()
       .int()
       .positive()
       .default(10_000)
       .describe(
-        "deliveries of a tenant that are kept after they have ended, the newest; with those that are pending there may be " +
-          "ten times as many, and the oldest are not attempted any more",
+        "The most ended deliveries of a tenant that Baton keeps; beyond that Baton deletes the oldest. With pending " +
+          "deliveries there may be ten times as many; beyond that Baton gives up the oldest.",
       ),
     BATON_JOBS_ADMIN_PORT: z.coerce
       .number()
@@ -52,18 +61,25 @@ export const jobsSettings = serviceSettings
       .max(65_535)
       .optional()
       .describe(
-        "port of Bull Board, a page on which operators see the queues of BullMQ; 0 takes a free one; off when unset",
+        "The port of Bull Board, a page on which operators see the queues of BullMQ. 0: the system chooses a free " +
+          "port. Unset: there is no such page.",
       ),
-    BATON_JOBS_ADMIN_HOST: z.string().default("127.0.0.1").describe("address on which Bull Board listens"),
+    BATON_JOBS_ADMIN_HOST: z.string().default("127.0.0.1").describe("The address on which Bull Board listens."),
     BATON_ADMIN_TOKEN: z
       .string()
       .min(LEAST_TOKEN, `must have ${LEAST_TOKEN} characters or more`)
       .optional()
-      .describe("the password for Bull Board, beside any user name; 16 characters or more"),
+      .describe(
+        "The password for Bull Board, of 16 characters or more. The user name may be any. Required with " +
+          "BATON_JOBS_ADMIN_PORT.",
+      ),
     BATON_HEALTH_FILE: z
       .string()
       .optional()
-      .describe("a file that is touched every 2 s while Redis answers, for a health check that looks at its age"),
+      .describe(
+        "A file that the jobs process touches every 2 s while Redis answers. A health check looks at the age of the " +
+          "file. Unset: there is no such file.",
+      ),
   })
   .refine(holdsTwoBodies.holds, holdsTwoBodies.otherwise)
   .refine(({ BATON_JOBS_ADMIN_PORT: port, BATON_ADMIN_TOKEN: token }) => port === undefined || token !== undefined, {

@@ -47,6 +47,16 @@ const generatedShape = () =>
     z.strictObject({ error: z.string(), code: z.literal("invalid_argument") }),
   ]);
 
+export const repositoryShape = () =>
+  z.array(
+    z.strictObject({
+      name: z.string(),
+      version: z.string().optional(),
+      state: z.enum(["READY", "UNAVAILABLE"]),
+      reason: z.string().optional(),
+    }),
+  );
+
 const notReady = { error: "Model version not ready" };
 
 const serverEndpoints = [
@@ -184,20 +194,7 @@ const repositoryEndpoints = ["/v2/repository/index", "/v2/repository/:repository
     does: "Lists all models, also models that no worker could load.",
     body: "application/json",
     mayBeEmpty: true,
-    answers: {
-      200: {
-        says: "The versions of all models with their states.",
-        shape: () =>
-          z.array(
-            z.strictObject({
-              name: z.string(),
-              version: z.string().optional(),
-              state: z.enum(["READY", "UNAVAILABLE"]),
-              reason: z.string().optional(),
-            }),
-          ),
-      },
-    },
+    answers: { 200: { says: "The versions of all models with their states.", shape: repositoryShape } },
     async handle(asked, { fleet }) {
       // Reads the body as the client sent it, whatever the header Content-Encoding says.
       const readyOnly = await asked.body({ encoding: undefined }, asksReadyOnly);

@@ -6,7 +6,6 @@ import { resolveConfig } from "../resolve.js";
 import { modelConfig } from "../pbtxt/schema.js";
 import { parseTextFormat } from "../pbtxt/text-format.js";
 import { completeDefaults, type DirectoryFacts } from "./complete.js";
-import { readConstants } from "./constants.js";
 import { completeFromGraph, defaultCompletion } from "./from-graph.js";
 import { describeInferred } from "./inferred.js";
 import { judge } from "./judge.js";
@@ -409,40 +408,5 @@ describe("models without sequences", () => {
   it("batch at any axis where batches are asked for", () => {
     const { max_batch_size, input } = resolve("max_batch_size: 8", of);
     expect([max_batch_size, ...input.map(({ dims }) => dims)]).toEqual([8, [6], [2, 10]]);
-  });
-});
-
-describe("readConstants", () => {
-  const of = graphOf("x [b,6], sr INT64 [], gains [3], mode INT32 [b,2], flag BOOL [1]", "y [b,3]");
-  const read = (name: string, value: string) => {
-    const parameter = `parameters { key: 'constant_input:${name}' value: { string_value: '${value}' } }`;
-    return readConstants({ ...parse(parameter), max_batch_size: 8 }, of);
-  };
-
-  it.each([
-    ["sr", "16000", [], [16_000n]],
-    ["gains", "1, -0.5,2e3", [3], [1, -0.5, 2000]],
-    ["mode", "7,-8", [1, 2], [7, -8]],
-    ["flag", "true", [1], [1]],
-  ])("%s is %s", (name, value, shape, elements) => {
-    const [tensor] = read(name, value);
-    const bytes = new Uint8Array(tensor?.data ?? []).buffer;
-    const arrays = { INT64: BigInt64Array, INT32: Int32Array, FP32: Float32Array, BOOL: Uint8Array };
-    const array = new arrays[tensor?.datatype as keyof typeof arrays](bytes);
-    expect([tensor?.shape, [...array]]).toEqual([shape, elements]);
-  });
-
-  it.each([
-    ["rate", "1", "parameters['constant_input:rate']: the graph's inputs are flag, gains, mode, sr, x"],
-    ["sr", "1,2", "parameters['constant_input:sr'] has 2 values, but the input 'sr' takes 1"],
-    ["gains", "1", "parameters['constant_input:gains'] has 1 value, but the input 'gains' takes 3"],
-    ["mode", "1", "parameters['constant_input:mode'] has 1 value, but the input 'mode' takes 2 for each row"],
-    ["sr", "16 kHz", "parameters['constant_input:sr']: '16 kHz' is no INT64"],
-    ["sr", "", "parameters['constant_input:sr']: '' is no INT64"],
-    ["sr", "99999999999999999999", "parameters['constant_input:sr']: '99999999999999999999' is no INT64"],
-    ["mode", "3000000000,1", "parameters['constant_input:mode']: '3000000000' is no INT32"],
-    ["flag", "yes", "parameters['constant_input:flag']: 'yes' is no BOOL"],
-  ])("refuses %s as %j", (name, value, error) => {
-    expect(() => read(name, value)).toThrow(error);
   });
 });

@@ -1,0 +1,26 @@
+/**
+ * The types of answers, from their declared shapes. The command line reads answers by these types.
+ * This file has no code, so that the command line loads nothing of a gateway.
+ */
+import type { z } from "zod";
+import type { batchShape } from "./api/batches.js";
+import type { deadShape } from "./api/dead.js";
+import type { fleetShape } from "./api/fleet.js";
+import type { jobShape } from "./api/jobs.js";
+import type { pageShape } from "./api/page.js";
+import type { scheduleShape } from "./api/schedules.js";
+import type { sequenceShape, sequencesShape } from "./api/sequences.js";
+import type { repositoryShape } from "./doors/kserve-http/endpoints.js";
+
+type Of<Shape extends () => z.ZodType> = z.infer<ReturnType<Shape>>;
+
+export type Batch = Of<typeof batchShape>;
+export type DeadRequest = Of<typeof deadShape>;
+export type Fleet = Of<typeof fleetShape>;
+export type Job = Of<typeof jobShape>;
+export type Repository = Of<typeof repositoryShape>;
+export type Schedule = Of<typeof scheduleShape>;
+export type Sequence = Of<typeof sequenceShape>;
+export type Sequences = Of<typeof sequencesShape>;
+
+export type Page<Item> = Omit<z.infer<ReturnType<typeof pageShape>>, "data"> & { readonly data: readonly Item[] };
