@@ -1,7 +1,7 @@
 /**
- * The service floor knows no transport, and every path of the HTTP API is declared. HOUSE rules:
- * gateway/service and the folders below it import neither HTTP nor the framework, and only
- * gateway/api adds paths to the router.
+ * The service floor knows no transport, and every path of the HTTP API is declared: gateway/service
+ * and the folders below it import neither HTTP nor the framework, and only gateway/api adds paths
+ * to the router.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
