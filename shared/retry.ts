@@ -1,6 +1,6 @@
 /**
- * Retries calls that are safe to repeat. Every script of Baton is idempotent, so only time bounds
- * the retries.
+ * Retries calls that are safe to repeat. A second call of any script of Baton does no harm, so only
+ * time bounds the retries.
  */
 import { realWorld, type World } from "./world.js";
 

@@ -21,9 +21,9 @@ export interface JobSettings {
 }
 
 /**
- * A gateway keeps the deadlines of generations in memory until they pass, also after the generation
- * has ended. A gateway does not keep a deadline beyond this, in ms. Workers notice that such a
- * deadline has passed, and so does a gateway when a client reads the job.
+ * A gateway keeps a job's deadline in memory until the deadline passes, even if the job ends
+ * earlier. A gateway does not keep a deadline that is further away than this, in ms. Workers notice
+ * that such a deadline has passed, and so does a gateway when a client reads the job.
  */
 const LONGEST_KEPT_DEADLINE_MS = 600_000;
 

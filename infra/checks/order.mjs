@@ -1,7 +1,7 @@
 /**
- * The order of the folders, from the bottom to the top. A file imports from its own folder and from
- * folders above its own line here, never from a folder below. So a reader of the folders in this
- * order has read all imports of a folder before it. ARCHITECTURE.md shows the graph that follows.
+ * The folders, the lowest layer first. A file imports only from its own folder and from folders on
+ * earlier lines. So a reader of the folders in this order has read all imports of a folder before
+ * that folder. ARCHITECTURE.md shows the graph that follows.
  */
 export const order = [
   "shared/model",

@@ -48,7 +48,7 @@ export interface Batching {
 /** For a model without a batch dimension. */
 export const unbatched: Batching = { batched: false, shared: new Set() };
 
-/** A fresh step is new. A suspect was delivered earlier, and that run may have ended its worker. */
+/** A fresh step is new. A suspect was delivered earlier, and a run may have ended its worker. */
 export type Arrival = "fresh" | "suspect";
 
 /** The state of a held step: waiting as it arrived, or running, commit included. */

@@ -34,7 +34,7 @@ export class OutageGuard {
     return now - this.#answeredAt;
   }
 
-  /** Whether a worker's silence is its own fault. */
+  /** Whether silence shows that a worker is dead, because Redis has answered for a whole lease. */
   silenceCounts(now: number): boolean {
     return this.steadyFor(now) >= this.#leaseMs;
   }

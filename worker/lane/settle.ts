@@ -33,8 +33,8 @@ export interface Settler {
   /** How many checkpoints to keep of a sequence, the newest included; undefined stands for one. */
   readonly history?: number | undefined;
   /**
-   * How long a commit retries while Redis is away, in ms. After a takeover, Redis refuses the
-   * commit, which does no harm.
+   * How long a commit retries while Redis is away, in ms. A retry after a takeover does no harm,
+   * because Redis refuses the commit.
    */
   readonly budgetMs: number;
   /**

@@ -64,7 +64,7 @@ export class StreamLoop implements StreamOwner {
   #generating = 0;
   /** Streams that wait to run alone, in the order of their runs. Some may be closed by then. */
   readonly #suspected: Stream[] = [];
-  /** How long suspected streams have run since the last iteration of other streams, in ms. */
+  /** How long streams have run alone since the last iteration of other streams, in ms. */
   #aloneMs = 0;
   /** When to look up silent streams next, on `performance.now()`'s clock. */
   #inspectAt = 0;
@@ -287,8 +287,8 @@ export class StreamLoop implements StreamOwner {
   }
 
   /**
-   * Computes the next record of the first suspected stream, while nothing else computes in this
-   * process.
+   * Computes the next record of the first stream that waits to run alone, while nothing else
+   * computes in this process.
    */
   async #runNextAlone(signal: AbortSignal): Promise<void> {
     const { queue, model, settler, maxRunsAlone, log } = this.#parts;

@@ -4,7 +4,7 @@
 
 /**
  * - `hear`: wait for the oldest iteration in the engine, and take its records.
- * - `run-alone`: compute the first record of a suspected stream while nothing else computes.
+ * - `run-alone`: compute the next record of a stream while nothing else computes.
  * - `ask`: ask the engine for an iteration.
  * - `wait-for-redis`: wait until Redis has taken some of the records on their way.
  * - `wait-for-work`: wait until something has come, or is due.
@@ -18,7 +18,7 @@ export interface LoopFacts {
   readonly generating: number;
   /** Streams that wait to run alone. */
   readonly suspected: number;
-  /** How long suspected streams have run since the last iteration of other streams, in ms. */
+  /** How long streams have run alone since the last iteration of other streams, in ms. */
   readonly aloneMs: number;
   /** Iterations whose records wait for Redis. */
   readonly lag: number;
@@ -37,8 +37,8 @@ export const MAX_LAG = 8;
 export const MAX_ASKED = 2;
 
 /**
- * Suspected streams run one after the other for this long, in ms, before other streams get their
- * next tokens. Many suspects are innocent, and each has a waiting reader.
+ * How long streams run alone, one after the other, before other streams get their next tokens, in
+ * ms. Many suspects are innocent, and each has a waiting reader.
  */
 export const ALONE_TURN_MS = 100;
 

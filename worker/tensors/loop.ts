@@ -24,6 +24,8 @@ export interface TensorWorkSettings {
   readonly maxRunsAlone: number;
 }
 
+/** The message about commits with the fates `lost` and `already`. */
+const REFUSED = "commits refused: another worker took the steps over, or an earlier call had committed them";
 /** Suspects run one after the other, so a worker takes few at a time. */
 const SUSPECTS_AT_ONCE = 16;
 /**
@@ -173,7 +175,7 @@ export class TensorWork implements LaneWork {
     const { settler, log } = this.#context;
     try {
       const { lost, already } = await settle(settler, settled);
-      if (lost + already > 0) log.warn({ lost, already }, "commits refused: the steps were taken over");
+      if (lost + already > 0) log.warn({ lost, already }, REFUSED);
     } catch (error) {
       log.error({ steps: settled.length, error: String(error) }, "commit failed; the steps will run again");
       return this.#leave(settled);

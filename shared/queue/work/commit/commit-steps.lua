@@ -1,10 +1,10 @@
 #!lua flags=allow-oom
 -- commit-steps.lua: for each step of a batch, if this worker still owns its entry: point the
 -- sequence to the step's checkpoint, write the outcome, acknowledge the entry, and move the
--- sequence's next waiting step to ready. Otherwise change nothing: the worker was a zombie, because
--- another worker has taken the entry over. The transaction has written the checkpoints before the
--- script, each under a name of its own. The script removes the checkpoint of a step that changes
--- nothing.
+-- sequence's next waiting step to ready. If the worker no longer owns the entry, the script refuses
+-- the step: it writes no outcome, and removes the step's new checkpoint, unless the sequence
+-- already continues from that checkpoint. Usually another worker has taken the entry over. The
+-- transaction has written the checkpoints before the script, each under a name of its own.
 --   KEYS.load         the counts (load.lua)
 --   KEYS.ready[]      the stream of each lane of the call, all of the same model. The script builds
 --                     the other keys from the tag of the lane's bucket, so in a cluster all lanes
@@ -47,12 +47,13 @@
 --                         record had an outcome too, because nothing else deletes the record before
 --                         the commit. The action then is 'keep'; for a START it is 'fail', or
 --                         'drop' if requests are streams
---           'already'     the caller no longer owns the entry, but the request has an outcome. This
---                         very call may have written the outcome, and its reply was lost
---           'lost'        the caller no longer owns the entry, and the request has no outcome yet:
---                         another worker has the entry. Or the caller owns the entry, but the
---                         sequence does not know the entry (deleted from outside): the script
---                         acknowledges the entry, because no commit can ever succeed
+--           'already'     refused: the caller no longer owns the entry, and the request has an
+--                         outcome, perhaps from an earlier copy of this call
+--           'lost'        refused: the caller no longer owns the entry, and the request has no
+--                         outcome
+--           Also 'already' or 'lost' if the caller owns the entry, but the sequence does not know
+--           the entry (deleted from outside). Then the script acknowledges the entry, because no
+--           commit can ever succeed
 local load = KEYS.load
 -- include ../../pieces/version.lua
 -- include ../read/owned.lua

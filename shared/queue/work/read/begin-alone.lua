@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- begin-alone.lua: count a run of a suspect before the run starts. A suspect is a step whose
--- earlier attempt ended without a commit; now it runs by itself. The script counts runs and not
+-- begin-alone.lua: count a run of a suspect before the run starts. A suspect is a request whose
+-- earlier run may have ended its worker; now the request runs alone. The script counts runs and not
 -- deliveries: an entry that a dead worker held but had not begun never ran, and must not be
 -- convicted.
 --   KEYS.ready     the stream

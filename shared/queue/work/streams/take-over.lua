@@ -2,9 +2,9 @@
 -- take-over.lua: decide how a worker continues streams whose earlier worker ended without a commit.
 -- The worker calls this when the turn of the streams comes, not when it claims them: a stream that
 -- a dead worker held but had not begun never ran there. A stream whose log has grown since its last
--- takeover did not end that worker at its first step, so it may run beside other streams. A stream
--- that makes no progress twice in a row is a suspect, and runs alone (begin-alone.lua). If every
--- stream of a dead worker ran alone, each would wait for all the rest.
+-- takeover did not end that worker at its first step, so it may run beside other streams. After two
+-- takeovers in a row without progress, a stream runs alone (begin-alone.lua). All these streams are
+-- suspects, but if each ran alone, each would wait for all the rest.
 -- Progress clears the counts against a stream: runs alone that ended after their first token do not
 -- count against it.
 --   KEYS.ready       the stream of the lane
