@@ -1,4 +1,5 @@
 /** The view of a sequence, from the answer of view.lua. */
+import { checkpoint } from "../../records/sequence.js";
 import { integer, list, text } from "../../redis/script.js";
 import { parsePin, type Pin } from "../address.js";
 import { parseFacts, type SequenceFacts } from "../pieces/sequence.js";
@@ -37,6 +38,6 @@ export function viewOf(reply: unknown): SequenceView {
 }
 
 function stepsKept({ kept, start, done, at }: SequenceFacts): number[] {
-  const numbers = kept.length > 0 ? kept.map((item) => Number.parseInt(item, 10)) : at === "" ? [] : [done];
+  const numbers = kept.length > 0 ? kept.map((item) => checkpoint.parse(item).step) : at === "" ? [] : [done];
   return numbers.map((number) => number - start + 1).filter((number) => number >= 1);
 }

@@ -102,7 +102,7 @@ end
 local function supersede(at, kept, start, step, version)
   local gone = versionsOf(at, kept)
   if history == 1 then return '', gone end
-  local fresh = string.format('%.0f=%s', step, version)
+  local fresh = TEXT.checkpoint{step = step, version = version}
   if start == '1' or kept == '' then return fresh, gone end
   local items = {}
   for item in kept:gmatch('%S+') do items[#items + 1] = item end
