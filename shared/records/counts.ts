@@ -3,10 +3,14 @@ import { digits, number, record, rest } from "./record.js";
 
 /** A sum: a field of the hash `load:…`. */
 export const load = record(" ", {
-  /** How many requests; results for the field `kept`, jobs for `later`, sequences for `s:<model>`. */
+  /**
+   * How many requests; results for the field `kept`, jobs for `later`, sequences for
+   * `s:<model>`.
+   */
   items: number(),
   /**
-   * Bytes of all of them. For `s:<model>`, the Redis ms until which the count counts as exact enough.
+   * Bytes of all of them. For `s:<model>`, the Redis ms until which that number counts as exact
+   * enough.
    */
   bytes: number(),
 });

@@ -7,7 +7,7 @@
  *     TEXT.due{at = at, made = made}            at .. '|' .. made
  *     HEAD.brief{bytes = bytes, step = step}    bytes .. '|' .. step, the first fields alone
  *     TEXT.entry{facts, from = at}              facts .. '|' .. at, `facts` being all fields before
- *     -- record brief: unpackBrief packBrief    functions between the text and a table of the fields
+ *     -- record brief: unpackBrief packBrief    functions from the text to a table, and back
  *
  * `unpackX` returns nil for any other text, and `newX` returns the table of a new record. Fields
  * come in the order of the declaration, so that a reader sees the order of the text.
@@ -100,7 +100,7 @@ function textOf(name: string, items: readonly Item[], isWhole: boolean): string 
   const named = hasHead ? items.slice(1) : items;
   const [given, known] = [named, used].map((list) => list.map((one) => one.name).join(", "));
   if (given !== known) throw new TypeError(`record '${name}' has the fields ${known}, not ${given}`);
-  const values = items.map(({ value }) => (/^(?:[\w.[\]]+|'[^']*')$/.test(value) ? value : `(${value})`));
+  const values = items.map(({ value }) => (/\b(?:and|or)\b|[<>]|[=~]=/.test(value) ? `(${value})` : value));
   const befores = [...(hasHead ? [""] : []), ...used.map(({ before }) => before)];
   if (used.some(({ field }) => field.isNumber)) {
     const forms = used.map(({ field, before }) => before + formatOf(field.isNumber));

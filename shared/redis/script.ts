@@ -40,8 +40,8 @@ export interface ScriptTerms<K extends Names, A extends Names> {
  * @param decode makes the typed reply from bulk strings as Buffers, integers as numbers, and arrays
  * @returns a function that runs the script. It throws an UnconfirmedError if no replica has
  *   confirmed a durable call. The writes may be lost then, and the caller repeats the call.
- * @throws TypeError if the script and the terms name keys or arguments differently, or if the script
- *   names a field that no record has
+ * @throws TypeError if the script and the terms name keys or arguments differently, or if the
+ *   script names a field that no record has
  */
 export function defineScript<Reply, const K extends Names, const A extends Names>(
   file: URL,

@@ -6,11 +6,7 @@
 -- ready stream, includes this file, and sets `local load`, the key of the counts (load.lua), before
 -- that.
 --   `ready`  key of the lane's ready stream; all other keys follow from it
---   `terms`  how a request waits: '' or `<rank>|<weight>|<delay>`
---            rank    twice the priority level, 2 if the model has no levels; the odd rank behind is
---                    for requests that have waited so long that they go behind all of their level
---            weight  of the tenant, from the admitting gateway
---            delay   Redis ms after which the request goes to that odd rank; 0: never
+--   `terms`  how a request waits (records/requests.ts); '' for the usual terms
 -- A sequence with a parked step has PARKED as `entry`, and so has a parked brief request without a
 -- sequence. The record of any other parked request without a sequence has the terms in the field
 -- `parked`, and no `entry`. A step has the terms in the field `terms`, because a worker may give
@@ -35,16 +31,16 @@ local function laneKeyOf(kind, ready) return kind .. ready:sub(6) end
 -- The part of a lane's keys that all lanes of the model in the bucket share, `{tag}:model`.
 local function baseOf(ready) return ready:match('^ready:({[^}]*}:[^:]*)') end
 
-local function requestOf(facts) return facts:match('^[^|]*') end
+local function requestOf(facts) return facts:match(PATTERN.entry(request)) end
 
-local function namesOf(facts) return facts:match('^([^|]*)|([^|]*)') end
+local function namesOf(facts) return facts:match(PATTERN.entry(request, sequence)) end
 
 local function isParking(ready) return redis.call('EXISTS', laneKeyOf('queue', ready)) == 1 end
 
 -- Returns rank, weight and delay.
 local function readTerms(terms)
   if not terms or terms == '' then return 2, '1', 0 end
-  local rank, weight, delay = terms:match('^(%d+)|([^|]*)|(%d+)')
+  local rank, weight, delay = terms:match(PATTERN.terms(rank, weight, delay))
   return tonumber(rank), weight, tonumber(delay)
 end
 
@@ -134,7 +130,7 @@ local function serve(ready, rank, turn, most, now)
     -- Drops a value that a person made unreadable by hand.
     local whole, entry = pcall(cmsgpack.unpack, bodies[i] or '')
     entries[i] = whole and type(entry) == 'table' and entry or nil
-    local _, sequence = namesOf(entries[i] and entries[i][1] or '|')
+    local sequence = entries[i] and entries[i][1]:match(PATTERN.entry(sequence)) or ''
     if sequence ~= '' then sequences[#sequences + 1] = sequence end
   end
   lookUpSequences(baseOf(ready), sequences)

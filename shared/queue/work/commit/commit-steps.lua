@@ -155,7 +155,7 @@ local function commit(lane, entry, request, name, step, start, kind, body, ttl, 
     if reason ~= '' then
       setAside('dead:' .. lane.base, ARGV.limits, now, 'request', requestIn(counted), 'job', jobIn(counted), 'sequence', name,
         'step', string.format('%.0f', step), 'reason', reason,
-        'runs', (redis.call('HGET', lane.runs, entry) or '0'):match('^%d+'), 'frame', frameOf(lane.ready, entry))
+        'runs', (redis.call('HGET', lane.runs, entry) or '0'):match(PATTERN.runs(count)), 'frame', frameOf(lane.ready, entry))
     end
   end
   local from, gone = at, {}
@@ -187,15 +187,16 @@ local function commit(lane, entry, request, name, step, start, kind, body, ttl, 
   if waiting then
     -- The waiting step may be for another version: a START begins under the latest version.
     local next = cmsgpack.unpack(waiting)
-    local deadline = next[1]:match('^[^|]*|[^|]*|[^|]*|[^|]*|(%d+)')
+    local deadline = next[1]:match(PATTERN.entry(deadline))
     seq.keptUntil = renewVersions(lane.base, name, from, kept, keptUntil, tonumber(deadline) + DAY)
-    seq.request, seq.on = next[1]:match('^[^|]*'), next[3]
+    seq.request, seq.on = next[1]:match(PATTERN.entry(request)), next[3]
     if lane.parking and next[3] == lane.pin then
       -- Parks the next step behind other requests, so that a long sequence gets only its share.
-      park(lane.ready, next[1] .. '|' .. from, next[2], next[4], 'next')
+      park(lane.ready, TEXT.entry{next[1], from = from}, next[2], next[4], 'next')
       seq.entry = PARKED
     else
-      seq.entry = redis.call('XADD', 'ready:' .. lane.base .. ':' .. next[3], '*', 'm', next[1] .. '|' .. from, 'b', next[2])
+      seq.entry = redis.call('XADD', 'ready:' .. lane.base .. ':' .. next[3], '*', 'm', TEXT.entry{next[1], from = from},
+        'b', next[2])
     end
   else
     seq.keptUntil = renewVersions(lane.base, name, from, kept, keptUntil, lapses + DAY)
