@@ -7,42 +7,31 @@
  *     TEXT.due{at = at, made = made}            at .. '|' .. made
  *     HEAD.brief{bytes = bytes, step = step}    bytes .. '|' .. step, the first fields alone
  *     TEXT.entry{facts, from = at}              facts .. '|' .. at, `facts` being all fields before
+ *     LIST.parked{facts = a, frame = b, terms = c}    {a, b, c}
+ *     LIST.parked(list).frame                   list[2]
  *     -- record brief: unpackBrief packBrief    functions from the text to a table, and back
  *
  * `unpackX` returns nil for any other text, and `newX` returns the table of a new record. Fields
  * come in the order of the declaration, so that a reader sees the order of the text.
  */
-import { brief, entry, outcome, runs, terms, asideLimits } from "./requests.js";
-import { checkpoint, sequence } from "./sequence.js";
-import { due, repeats, stage } from "./jobs.js";
-import { load, sized } from "./counts.js";
-import { wanted } from "./webhooks.js";
-import type { Fields, TextRecord } from "./record.js";
+import * as counts from "./counts.js";
+import * as jobs from "./jobs.js";
+import * as requests from "./requests.js";
+import * as sequences from "./sequence.js";
+import * as webhooks from "./webhooks.js";
+import type { Fields, ListRecord, TextRecord } from "./record.js";
 
-type Declared = Pick<TextRecord<Fields>, "places" | "pattern">;
+/** A list has no pattern. */
+type Declared = Pick<ListRecord<Fields>, "places"> & Partial<Pick<TextRecord<Fields>, "pattern">>;
 
 /** Every record that a script reads or writes. */
-const records: Readonly<Record<string, Declared>> = {
-  asideLimits,
-  brief,
-  checkpoint,
-  due,
-  entry,
-  load,
-  outcome,
-  repeats,
-  runs,
-  sequence,
-  sized,
-  stage,
-  terms,
-  wanted,
-};
+const records: Readonly<Record<string, Declared>> = { ...counts, ...jobs, ...requests, ...sequences, ...webhooks };
 
 const FUNCTIONS = /^-- record (\w+):((?: \w+)+)\n/gm;
 const PATTERN = /\bPATTERN\.(\w+)\(([^()]*)\)/g;
-const TEXT = /\b(TEXT|HEAD)\.(\w+)\{/;
-const LEFT = /\b(?:PATTERN|TEXT|HEAD)\.\S*|^-- record \w+:.*/m;
+const ITEM = /\bLIST\.(\w+)\(([\w[\]]+)\)\.(\w+)/g;
+const TEXT = /\b(TEXT|HEAD|LIST)\.(\w+)\{/;
+const LEFT = /\b(?:PATTERN|TEXT|HEAD|LIST)\.\S*|^-- record \w+:.*/m;
 
 /**
  * @param source of a script, with its included files
@@ -57,15 +46,21 @@ export function resolveRecords(source: string): string {
         .map((made) => functionOf(name, made))
         .join("\n"),
     )
+    .replaceAll(ITEM, (_, name: string, list: string, field: string) => `${list}[${placeOf(name, field)}]`)
     .replaceAll(PATTERN, (_, name: string, fields: string) => quoted(patternOf(name, namesIn(fields))));
   for (let found = TEXT.exec(resolved); found !== null; found = TEXT.exec(resolved)) {
     const [begin, form, name = ""] = found;
     const { items, end } = itemsAt(resolved, found.index + begin.length);
-    resolved = resolved.slice(0, found.index) + textOf(name, items, form === "TEXT") + resolved.slice(end);
+    const made = form === "LIST" ? listOf(name, items) : textOf(name, items, form === "TEXT");
+    resolved = resolved.slice(0, found.index) + made + resolved.slice(end);
   }
   const [left] = LEFT.exec(resolved) ?? [];
   if (left !== undefined) throw new TypeError(`${left} is no form of a record`);
   return resolved;
+}
+
+function isList({ pattern }: Declared): boolean {
+  return pattern === undefined;
 }
 
 function declared(name: string): Declared {
@@ -78,11 +73,20 @@ const namesIn = (fields: string) => fields.split(",").map((field) => field.trim(
 
 /** Captures come in the order of the text, so the names come in that order, too. */
 function patternOf(name: string, fields: readonly string[]): string {
-  const { places } = declared(name);
-  const known = places.map((place) => place.name).filter((field) => fields.includes(field));
-  if (known.join() !== fields.join())
-    throw new TypeError(`record '${name}' has no fields ${fields.join(", ")} in order`);
-  return declared(name).pattern(fields);
+  const found = declared(name);
+  const known = found.places.map((place) => place.name).filter((field) => fields.includes(field));
+  if (found.pattern === undefined || known.join() !== fields.join()) {
+    throw new TypeError(`no text '${name}' has the fields ${fields.join(", ")} in this order`);
+  }
+  return found.pattern(fields);
+}
+
+/** The place of a field in a list, from 1. */
+function placeOf(name: string, field: string): number {
+  const found = declared(name);
+  const place = found.places.findIndex((one) => one.name === field);
+  if (!isList(found) || place === -1) throw new TypeError(`no list '${name}' has a field ${field}`);
+  return place + 1;
 }
 
 interface Item {
@@ -93,13 +97,14 @@ interface Item {
 
 /** @param isWhole whether the text goes to the end of the record */
 function textOf(name: string, items: readonly Item[], isWhole: boolean): string {
-  const { places } = declared(name);
+  const found = declared(name);
+  if (isList(found)) throw new TypeError(`record '${name}' is a list`);
+  const { places } = found;
   const hasHead = items[0]?.name === undefined;
   const first = hasHead ? places.length - items.length + 1 : 0;
   const used = places.slice(first, isWhole ? undefined : items.length);
   const named = hasHead ? items.slice(1) : items;
-  const [given, known] = [named, used].map((list) => list.map((one) => one.name).join(", "));
-  if (given !== known) throw new TypeError(`record '${name}' has the fields ${known}, not ${given}`);
+  checkNames(name, named, used);
   const values = items.map(({ value }) => (/\b(?:and|or)\b|[<>]|[=~]=/.test(value) ? `(${value})` : value));
   const befores = [...(hasHead ? [""] : []), ...used.map(({ before }) => before)];
   if (used.some(({ field }) => field.isNumber)) {
@@ -107,6 +112,18 @@ function textOf(name: string, items: readonly Item[], isWhole: boolean): string 
     return `string.format(${quoted((hasHead ? "%s" : "") + forms.join(""))}, ${values.join(", ")})`;
   }
   return values.map((value, i) => (befores[i] === "" ? value : `${quoted(befores[i] ?? "")} .. ${value}`)).join(" .. ");
+}
+
+function listOf(name: string, items: readonly Item[]): string {
+  const found = declared(name);
+  if (!isList(found)) throw new TypeError(`record '${name}' is a text`);
+  checkNames(name, items, found.places);
+  return `{${items.map(({ value }) => value).join(", ")}}`;
+}
+
+function checkNames(name: string, items: readonly Item[], places: Declared["places"]): void {
+  const [given, known] = [items, places].map((all) => all.map((one) => one.name).join(", "));
+  if (given !== known) throw new TypeError(`record '${name}' has the fields ${known}, not ${given}`);
 }
 
 /** A number may have more digits than the usual form of a Lua number shows. */
@@ -135,7 +152,8 @@ function itemOf(text: string): Item {
 }
 
 function functionOf(name: string, made: string): string {
-  const { places } = declared(name);
+  const found = declared(name);
+  const { places } = found;
   const names = places.map((place) => place.name);
   const title = name.charAt(0).toUpperCase() + name.slice(1);
   const table = (valueOf: (place: Declared["places"][number]) => string) =>
@@ -145,12 +163,10 @@ function functionOf(name: string, made: string): string {
       `local ${names.join(", ")} = text:match(${quoted(patternOf(name, names))})\n` +
       `  if not ${names[0]} then return nil end\n` +
       `  return ${table((place) => (place.field.isNumber ? `tonumber(${place.name})` : place.name))}`,
-    [`pack${title}(r)`]: () =>
-      `return ${textOf(
-        name,
-        names.map((field) => ({ name: field, value: `r.${field}` })),
-        true,
-      )}`,
+    [`pack${title}(r)`]: () => {
+      const items = names.map((field) => ({ name: field, value: `r.${field}` }));
+      return `return ${isList(found) ? listOf(name, items) : textOf(name, items, true)}`;
+    },
     [`new${title}()`]: () => `return ${table(({ field }) => field.initial)}`,
   };
   const [head, body] = Object.entries(bodies).find(([signature]) => signature.startsWith(`${made}(`)) ?? [];

@@ -1,7 +1,7 @@
 /**
- * How to declare a record: a text of several fields that lies in Redis, or that processes hand each
- * other. The declaration names each field once. Scripts (`lua.ts`) and TypeScript read and write
- * the record by these names.
+ * How to declare a record: a text or a list of several fields that lies in Redis, or that processes
+ * hand each other. The declaration names each field once. Scripts (`lua.ts`) and TypeScript read
+ * and write the record by these names.
  */
 
 export interface Field<Value> {
@@ -13,7 +13,8 @@ export interface Field<Value> {
   readonly initial: string;
   /** The separator before this field; undefined: the separator of the record. */
   readonly separator?: string;
-  read(text: string): Value;
+  /** @param raw the value itself, in the reply of a script */
+  read(text: string, raw?: unknown): Value;
   write(value: Value): string;
 }
 
@@ -78,6 +79,37 @@ export class TextRecord<F extends Fields> {
   }
 }
 
+/** A list of values: a part of a script's reply, or values that a script packs with `cmsgpack`. */
+export class ListRecord<F extends Fields> {
+  readonly fields: F;
+  readonly places: readonly Place[];
+
+  constructor(fields: F) {
+    this.fields = fields;
+    this.places = Object.entries(fields).map(([name, field]) => ({ name, field, before: "" }));
+  }
+
+  /** @throws TypeError for a reply that is no such list */
+  read(reply: unknown): Values<F> {
+    const list: readonly unknown[] = Array.isArray(reply) ? reply : [];
+    if (list.length !== this.places.length) throw new TypeError(`a list of ${list.length} values is no such record`);
+    const values: Record<string, unknown> = {};
+    for (const [i, { name, field }] of this.places.entries()) values[name] = field.read(textOf(list[i]), list[i]);
+    return values as Values<F>;
+  }
+}
+
+/** @throws TypeError for a reply that is neither string nor number */
+function textOf(reply: unknown): string {
+  if (Buffer.isBuffer(reply)) return reply.toString("utf8");
+  if (typeof reply === "string" || typeof reply === "number") return String(reply);
+  throw new TypeError(`expected a string reply, got ${typeof reply}`);
+}
+
+export function list<F extends Fields>(fields: F): ListRecord<F> {
+  return new ListRecord(fields);
+}
+
 /** @param separator stands between two fields */
 export function record<F extends Fields>(separator: string, fields: F): TextRecord<F> {
   return new TextRecord(separator, fields);
@@ -115,8 +147,24 @@ export const maybe = (): Field<number | undefined> => ({
 /** A whole number that may be negative. */
 export const signed = (): Field<number> => ({ ...decimal, pattern: "%-?%d+" });
 
+/** Bytes in the reply of a script; undefined for none. */
+export const bytes = (): Field<Buffer | undefined> => ({
+  ...anyText,
+  pattern: undefined,
+  read: (text, raw) => (text !== "" && Buffer.isBuffer(raw) ? raw : undefined),
+  write: (value) => String(value ?? ""),
+});
+
 /** Any text without the next separator. */
 export const text = (): Field<string> => ({ ...anyText, pattern: undefined });
+
+/** The same, or undefined for "". */
+export const maybeText = (): Field<string | undefined> => ({
+  ...anyText,
+  pattern: undefined,
+  read: (read) => (read === "" ? undefined : read),
+  write: (value) => value ?? "",
+});
 
 /** Texts without spaces, with a space between two of them. */
 export const words = (): Field<readonly string[]> => ({

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { load } from "./counts.js";
-import { due, repeats, stage } from "./jobs.js";
+import { due, jobView, repeats, stage } from "./jobs.js";
 import { resolveRecords } from "./lua.js";
 import { brief, entry, outcome } from "./requests.js";
 import { sequence } from "./sequence.js";
@@ -43,6 +43,46 @@ describe("a record", () => {
   });
 });
 
+describe("a list", () => {
+  const values = { name: "t:j", state: "failed", type: "/v2", options: "{}", shown: "{}", request: "t:r" };
+  const times = [
+    "2",
+    "5",
+    "6",
+    "",
+    "",
+    "-7",
+    "1:a",
+    "8",
+    Buffer.from("{}"),
+    "",
+    3,
+    0,
+    "",
+    "",
+    "",
+    "",
+    "",
+    "",
+    "0",
+    "9",
+  ];
+
+  it("gives the values of a reply by their names", () => {
+    const view = jobView.read([...Object.values(values), ...times]);
+    expect(view).toMatchObject({ ...values, made: 2, queuedAt: 6, beganAt: undefined, leftMs: -7, resultBytes: 3 });
+    expect(view).toMatchObject({ failure: Buffer.from("{}"), schedule: undefined, seenAt: 9 });
+  });
+
+  it.each([
+    ["a value too few", [...Object.values(values), ...times.slice(1)]],
+    ["an absent value", [null, ...Object.values(values).slice(1), ...times]],
+    ["no list at all", "t:j"],
+  ])("refuses a reply with %s", (_, reply) => {
+    expect(() => jobView.read(reply)).toThrow(TypeError);
+  });
+});
+
 describe("a script with records", () => {
   it.each([
     ["t:match(PATTERN.due(at, made))", "t:match('^(%d+)|(%d+)$')"],
@@ -55,6 +95,12 @@ describe("a script with records", () => {
     ["TEXT.load{items = a, bytes = b}", "string.format('%.0f %.0f', a, b)"],
     ["HEAD.brief{bytes = a, step = b}", "a .. '|' .. b"],
     ["TEXT.entry{facts, from = a}", "facts .. '|' .. a"],
+    ["LIST.parked{facts = a, frame = b or c, terms = d}", "{a, b or c, d}"],
+    ["LIST.parked(all[i]).frame:sub(1)", "all[i][2]:sub(1)"],
+    [
+      "-- record sequenceView: packSequenceView\n",
+      "local function packSequenceView(r)\n  return {r.name, r.facts, r.stateBytes}\nend\n",
+    ],
     ["-- record due: packDue\n", "local function packDue(r)\n  return r.at .. '|' .. r.made\nend\n"],
     ["-- record load: newLoad\n", "local function newLoad()\n  return {items = 0, bytes = 0}\nend\n"],
   ])("%s becomes %s", (source, expected) => {
@@ -78,6 +124,12 @@ describe("a script with records", () => {
     "TEXT.due{at = a, made = b, more = c}",
     "TEXT.due{at = a, made = b",
     "HEAD.due{made = a}",
+    "TEXT.parked{facts = a, frame = b, terms = c}",
+    "LIST.due{at = a, made = b}",
+    "LIST.parked{facts = a, frame = b}",
+    "LIST.parked(list).at",
+    "LIST.due(list).at",
+    "PATTERN.parked(facts)",
     "-- record due: unpackStage\n",
     "-- record nothing: unpackNothing\n",
   ])("%s is refused", (source) => {

@@ -1,5 +1,5 @@
 /** The records of requests. */
-import { behind, digits, like, record, rest, text } from "./record.js";
+import { behind, digits, like, list, record, rest, text } from "./record.js";
 
 /**
  * The facts of a request in its entry of a ready stream, as the entry's field `m`. A step that
@@ -109,4 +109,26 @@ export const asideLimits = record(" ", {
   bytes: digits(),
   /** For how many ms requests stay. */
   age: digits(),
+});
+
+/** A step that waits behind another step of its sequence: an item of the list `wait:{b}:m:q`. */
+export const waiting = list({
+  /** The facts for its entry (`entry`), without the last field. */
+  facts: text(),
+  /** The frame of the request. */
+  frame: text(),
+  /** The pin of its lane. */
+  pin: text(),
+  /** As `terms` has them; nil for the usual terms. */
+  terms: text(),
+});
+
+/** A parked request: a field of the hash `parked:{b}:m:p`, by the name of the request. */
+export const parked = list({
+  /** The facts for its entry (`entry`). */
+  facts: text(),
+  /** The frame of the request. */
+  frame: text(),
+  /** As `terms` has them. */
+  terms: text(),
 });

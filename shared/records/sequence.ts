@@ -1,5 +1,5 @@
 /** The records of sequences. */
-import { like, number, record, text, words } from "./record.js";
+import { like, list, number, record, text, words } from "./record.js";
 
 /**
  * The facts of a sequence: a field of the hash `seqs:{b}:m`, by the name of the sequence.
@@ -45,4 +45,14 @@ export const checkpoint = record("=", {
   step: number(),
   /** Version of the checkpoint. */
   version: text(),
+});
+
+/** How a sequence stands (sequences/view.lua). */
+export const sequenceView = list({
+  /** `tenant:id`, from `sequenceName`. */
+  name: text(),
+  /** A `sequence`. */
+  facts: text(),
+  /** Bytes of the tensors of its state. */
+  stateBytes: number(),
 });

@@ -351,7 +351,8 @@ local function admit(lane, request, frame, digest, ttl, deadline, attended, name
     deadline = deadline, gateway = gateway, ttl = ttl, number = number}
   local entry
   if running then
-    redis.call('RPUSH', 'wait:' .. sequence, cmsgpack.pack({facts, frame, lane.pin, terms ~= '' and terms or nil}))
+    redis.call('RPUSH', 'wait:' .. sequence, cmsgpack.pack(LIST.waiting{facts = facts, frame = frame, pin = lane.pin,
+      terms = terms ~= '' and terms or nil}))
   else
     lane.busy[#lane.busy + 1] = '+inf'
     lane.busy[#lane.busy + 1] = name

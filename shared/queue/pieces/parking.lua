@@ -73,7 +73,8 @@ local function park(ready, facts, frame, terms, how)
   local tenant, first = name:match('^[^:]*'), how == 'again'
   local place = redis.call('HINCRBY', laneKeyOf('window', ready), first and 'first' or 'last', first and -1 or 1)
   redis.call('ZADD', line(laneKeyOf('queue', ready), rank, tenant), place, name)
-  redis.call('HSET', laneKeyOf('parked', ready), name, cmsgpack.pack({facts, frame, terms or ''}))
+  redis.call('HSET', laneKeyOf('parked', ready), name,
+    cmsgpack.pack(LIST.parked{facts = facts, frame = frame, terms = terms or ''}))
   -- The last gateway that parks a tenant's request sets the tenant's weight. An earlier request has
   -- an older weight, which counts only if there is none.
   if terms and terms ~= '' then
@@ -130,17 +131,17 @@ local function serve(ready, rank, turn, most, now)
     -- Drops a value that a person made unreadable by hand.
     local whole, entry = pcall(cmsgpack.unpack, bodies[i] or '')
     entries[i] = whole and type(entry) == 'table' and entry or nil
-    local sequence = entries[i] and entries[i][1]:match(PATTERN.entry(sequence)) or ''
+    local sequence = entries[i] and LIST.parked(entries[i]).facts:match(PATTERN.entry(sequence)) or ''
     if sequence ~= '' then sequences[#sequences + 1] = sequence end
   end
   lookUpSequences(baseOf(ready), sequences)
   for i = 1, #names do
     local entry = entries[i]
-    local _, _, delay = readTerms(entry and entry[3])
+    local _, _, delay = readTerms(entry and LIST.parked(entry).terms)
     if entry and delay > 0 and delay <= now and rank % 2 == 0 then
       redis.call('ZADD', line(queue, rank + 1, tenant), popped[2 * i], names[i])
       redis.call('HSET', parked, names[i], bodies[i])
-    elseif entry and toReady(ready, entry[1], entry[2]) then
+    elseif entry and toReady(ready, LIST.parked(entry).facts, LIST.parked(entry).frame) then
       served = served + 1
     end
   end

@@ -187,16 +187,17 @@ local function commit(lane, entry, request, name, step, start, kind, body, ttl, 
   if waiting then
     -- The waiting step may be for another version: a START begins under the latest version.
     local next = cmsgpack.unpack(waiting)
-    local deadline = next[1]:match(PATTERN.entry(deadline))
+    local deadline = LIST.waiting(next).facts:match(PATTERN.entry(deadline))
     seq.keptUntil = renewVersions(lane.base, name, from, kept, keptUntil, tonumber(deadline) + DAY)
-    seq.request, seq.on = next[1]:match(PATTERN.entry(request)), next[3]
-    if lane.parking and next[3] == lane.pin then
+    seq.request, seq.on = LIST.waiting(next).facts:match(PATTERN.entry(request)), LIST.waiting(next).pin
+    if lane.parking and LIST.waiting(next).pin == lane.pin then
       -- Parks the next step behind other requests, so that a long sequence gets only its share.
-      park(lane.ready, TEXT.entry{next[1], from = from}, next[2], next[4], 'next')
+      park(lane.ready, TEXT.entry{LIST.waiting(next).facts, from = from}, LIST.waiting(next).frame,
+        LIST.waiting(next).terms, 'next')
       seq.entry = PARKED
     else
-      seq.entry = redis.call('XADD', 'ready:' .. lane.base .. ':' .. next[3], '*', 'm', TEXT.entry{next[1], from = from},
-        'b', next[2])
+      seq.entry = redis.call('XADD', 'ready:' .. lane.base .. ':' .. seq.on, '*',
+        'm', TEXT.entry{LIST.waiting(next).facts, from = from}, 'b', LIST.waiting(next).frame)
     end
   else
     seq.keptUntil = renewVersions(lane.base, name, from, kept, keptUntil, lapses + DAY)
