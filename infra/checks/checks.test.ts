@@ -151,6 +151,19 @@ describe("the checks of the house", () => {
     ]);
   });
 
+  it("refuse a text that is cut or made by counting bars, outside of the declared records", () => {
+    put("shared/queue/work/bars.lua", "-- A script, with 'a|b'.\nlocal a = text:match('^(%d+)|(.*)$')\nreturn a\n");
+    put("shared/queue/work/bars.ts", '/** Its wrapper. */\nexport const cut = (text) => text.split("|")[3];\n');
+    put("worker/lane/bars.ts", "/** A file. */\nexport const text = (a, b) => `${a}|${b}`;\n");
+    put("shared/records/bars.ts", "/** A file. */\nexport const text = (a, b) => `${a}|${b}`;\n");
+    put("worker/lane/bars.test.ts", "/** A test. */\nexport const text = (a, b) => `${a}|${b}`;\n");
+    expect(faults()).toEqual([
+      "shared/queue/work/bars.lua:2: counts the bars of a text, and shared/records names the fields",
+      "shared/queue/work/bars.ts:2: counts the bars of a text, and shared/records names the fields",
+      "worker/lane/bars.ts:2: counts the bars of a text, and shared/records names the fields",
+    ]);
+  });
+
   it("refuse a folder without a README, and a file without a first sentence", () => {
     rmSync(join(root, "gateway/doors/openai/README.md"));
     put("gateway/doors/openai/file.ts", "export const value = 1;\n");

@@ -7,6 +7,7 @@ export const order = [
   "shared/model",
   "shared",
   "shared/json",
+  "shared/records",
   "shared/contract",
   "shared/nats",
   "shared/redis",

@@ -2,15 +2,10 @@
  * One request as an entry of a ready stream. Scripts write entries: admit.lua, and commit-steps.lua
  * and mend-sequence.lua for steps that waited. Only this file reads entries.
  *
- * An entry has two fields: `b`, the request's frame, and `m`, the request's facts joined by `|`:
- *
- *     tenant:request | sequence | step | flags | deadline | gateway | outcome TTL | number | from
- *
- * `Delivery` describes the facts; the flags are START 1 + END 2 + brief 4. The number has a leading
- * 0 if a webhook wants to know that the request has begun. Earlier versions of Baton read the same
- * number.
+ * An entry has two fields: `b`, the request's frame, and `m`, the request's facts
+ * (records/requests.ts).
  */
-import { z } from "zod";
+import { entry as entryFacts } from "../records/requests.js";
 import { parseRequestName, type Lane, type RequestAddress } from "./address.js";
 
 export interface Delivery extends RequestAddress {
@@ -55,27 +50,17 @@ export interface Delivery extends RequestAddress {
 /** The value of `from` if the sequence has failed: the worker refuses the step. */
 export const FAILED = "!";
 
-const flags = z
-  .string()
-  .regex(/^[0-7]$/)
-  .transform(Number);
-const whole = z.string().regex(/^\d+$/).transform(Number);
-const numbered = z
-  .string()
-  .regex(/^\d+$/)
-  .transform((text) => ({ number: Number(text), tellsBegin: text.length > 1 && text.startsWith("0") }));
 /** From `requestName`. */
-const name = z.string().regex(/^[A-Za-z0-9_-]+:[A-Za-z0-9_-]+$/);
-const facts = z.tuple([name, z.string(), whole, flags, whole, z.string().min(1), whole, numbered, z.string()]);
+const NAME = /^[A-Za-z0-9_-]+:[A-Za-z0-9_-]+$/;
 
 /** @returns undefined for an entry that is not Baton's, with missing or unreadable fields. */
 export function decodeEntry(lane: Lane, id: Buffer, fields: readonly Buffer[] | null): Delivery | undefined {
   if (fields?.length !== 4 || fields[0]?.toString() !== "m" || fields[2]?.toString() !== "b") return undefined;
-  const parsed = facts.safeParse(fields[1]?.toString().split("|"));
+  const facts = entryFacts.read(fields[1]?.toString() ?? "");
   const frame = fields[3];
-  if (!parsed.success || frame === undefined) return undefined;
-  const [request, sequence, step, flag, deadlineAt, gateway, outcomeTtlMs, number, from] = parsed.data;
-  const entry = id.toString();
+  if (facts === undefined || !NAME.test(facts.request) || facts.gateway === "" || frame === undefined) return undefined;
+  const { request, sequence, number } = facts;
+  const [flags, entry] = [Number(facts.flags), id.toString()];
   return {
     lane,
     entry,
@@ -84,15 +69,16 @@ export function decodeEntry(lane: Lane, id: Buffer, fields: readonly Buffer[] | 
     model: lane.model,
     ...parseRequestName(request),
     sequence: sequence === "" ? undefined : sequence,
-    step,
-    ...number,
-    start: (flag & 1) !== 0,
-    end: (flag & 2) !== 0,
-    brief: (flag & 4) !== 0,
-    deadlineAt,
-    gateway,
-    outcomeTtlMs,
-    from,
+    step: facts.step,
+    number: Number(number),
+    tellsBegin: number.length > 1 && number.startsWith("0"),
+    start: (flags & 1) !== 0,
+    end: (flags & 2) !== 0,
+    brief: (flags & 4) !== 0,
+    deadlineAt: facts.deadline,
+    gateway: facts.gateway,
+    outcomeTtlMs: facts.ttl,
+    from: facts.from,
     frame,
   };
 }

@@ -7,6 +7,7 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { dropIfSilent, type RedisClient } from "./connect.js";
+import { resolveRecords } from "../records/lua.js";
 import { untilReplicated } from "./replicated.js";
 import { flattener, resolveNames, type Named, type Names } from "./script-names.js";
 import { ABSENT, absentKey } from "./slots.js";
@@ -39,14 +40,15 @@ export interface ScriptTerms<K extends Names, A extends Names> {
  * @param decode makes the typed reply from bulk strings as Buffers, integers as numbers, and arrays
  * @returns a function that runs the script. It throws an UnconfirmedError if no replica has
  *   confirmed a durable call. The writes may be lost then, and the caller repeats the call.
- * @throws TypeError if the script and the terms name keys or arguments differently
+ * @throws TypeError if the script and the terms name keys or arguments differently, or if the
+ *   script names a field that no record has
  */
 export function defineScript<Reply, const K extends Names, const A extends Names>(
   file: URL,
   decode: (reply: unknown) => Reply,
   { keys: keyNames, args: argNames, durable = false }: ScriptTerms<K, A>,
 ): Script<Reply, K, A> {
-  const source = withoutAbsentKey(resolveNames(sourceOf(file), { KEYS: keyNames, ARGV: argNames }));
+  const source = withoutAbsentKey(resolveNames(resolveRecords(sourceOf(file)), { KEYS: keyNames, ARGV: argNames }));
   const sha = createHash("sha1").update(source).digest("hex");
   const [flatKeys, flatArgs] = [flattener<string>(keyNames), flattener<Arg>(argNames)];
   return async (redis, keys, args, ahead = []) => {

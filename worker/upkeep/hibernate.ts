@@ -6,6 +6,7 @@
 import type { Logger } from "pino";
 import { decodeFrame } from "#shared/frame.js";
 import { laneKeys, hibernationKeys, versionKey } from "#shared/queue/keys.js";
+import { checkpoint } from "#shared/records/sequence.js";
 import { readSequences, type SequenceFacts } from "#shared/queue/pieces/sequence.js";
 import { beginHibernation } from "#shared/queue/work/upkeep/begin-round.js";
 import { hibernate, type Sleeping } from "#shared/queue/work/upkeep/hibernate.js";
@@ -142,5 +143,5 @@ async function write(
 /** The versions of an idle sequence; none for a busy sequence. */
 function versionsOf(facts: SequenceFacts | undefined): string[] {
   if (facts === undefined || facts.entry !== "" || facts.at === "" || facts.at === "!") return [];
-  return [...new Set([facts.at, ...facts.kept.map((item) => item.slice(item.indexOf("=") + 1))])];
+  return [...new Set([facts.at, ...facts.kept.map((item) => checkpoint.parse(item).version)])];
 }

@@ -43,7 +43,7 @@
 --     .request          number of the request in this call, from 1
 --     .name             name of the job; '' for a new job, which takes the name of its request
 --     .was              its stage (stageOf in job.lua): the job's last request, which is over, and
---                       when the job is due, with '|' between; '' for a new job
+--                       when the job is due; '' for a new job
 --     .keep             ms for which to keep its result
 --     .fields...        fields of its record and their values; none unless it is new
 --   A gateway has a single call under way for each record, and numbers its calls. Any copy of a
@@ -243,9 +243,9 @@ end
 -- others of its level.
 local function termsAt(terms)
   if terms == '' then return terms end
-  local ranked, delay = terms:match('^(.*|)(%d+)$')
+  local rank, weight, delay = terms:match(PATTERN.terms(rank, weight, delay))
   if not delay or delay == '0' then return terms end
-  return ranked .. string.format('%.0f', now + tonumber(delay))
+  return TEXT.terms{rank = rank, weight = weight, delay = string.format('%.0f', now + tonumber(delay))}
 end
 
 local function admit(lane, request, frame, digest, ttl, deadline, attended, name, flags, expected, terms, most, job)
@@ -321,7 +321,8 @@ local function admit(lane, request, frame, digest, ttl, deadline, attended, name
   deadline = string.format('%.0f', now + left)
   local tells = job and tellsBegin(lane.base, job) and '0' or ''
   if not isStep then
-    local facts = table.concat({request, '', '0', isBrief and '4' or '0', deadline, gateway, ttl, tells .. '0', ''}, '|')
+    local facts = TEXT.entry{request = request, sequence = '', step = '0', flags = isBrief and '4' or '0', deadline = deadline,
+      gateway = gateway, ttl = ttl, number = tells .. '0', from = ''}
     local entry = queueUp(lane, facts, frame, terms)
     -- `entry` lets withdraw.lua take the request out of the queue. A step of a sequence notes none,
     -- because other steps may wait for it.
@@ -346,14 +347,16 @@ local function admit(lane, request, frame, digest, ttl, deadline, attended, name
   local step = string.format('%.0f', seq.next + 1)
   local ended = (flags == '2' or flags == '3') and '1' or '0'
   local number = tells .. string.format('%.0f', start and 1 or numberOf(seq))
-  local facts = table.concat({request, name, step, isBrief and BRIEF_FLAGS[flags] or flags, deadline, gateway, ttl, number}, '|')
+  local facts = HEAD.entry{request = request, sequence = name, step = step, flags = isBrief and BRIEF_FLAGS[flags] or flags,
+    deadline = deadline, gateway = gateway, ttl = ttl, number = number}
   local entry
   if running then
-    redis.call('RPUSH', 'wait:' .. sequence, cmsgpack.pack({facts, frame, lane.pin, terms ~= '' and terms or nil}))
+    redis.call('RPUSH', 'wait:' .. sequence, cmsgpack.pack(LIST.waiting{facts = facts, frame = frame, pin = lane.pin,
+      terms = terms ~= '' and terms or nil}))
   else
     lane.busy[#lane.busy + 1] = '+inf'
     lane.busy[#lane.busy + 1] = name
-    entry = queueUp(lane, facts .. '|' .. seq.at, frame, terms)
+    entry = queueUp(lane, TEXT.entry{facts, from = seq.at}, frame, terms)
   end
   seq.next, seq.ended, seq.pin, seq.keptUntil = seq.next + 1, ended, lane.pin, keptUntil
   if start then seq.start = seq.next end

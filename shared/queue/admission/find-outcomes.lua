@@ -14,7 +14,7 @@ local open = readOpen(KEYS.load, names)
 local said = {}
 for i = 1, #KEYS.records do
   local field = open[names[i]]
-  local brief = parseBrief(field)
+  local brief = unpackBrief(field or '')
   local kind = (brief or not field) and redis.call('TYPE', KEYS.records[i]).ok or 'hash'
   if kind == 'string' then
     said[i] = 2 * redis.call('STRLEN', KEYS.records[i]) + 1

@@ -74,9 +74,9 @@ local function openLedger(load, json, tags, lanes, firstRequest, firstJob, now)
     opened[#opened + 1] = name
     if brief then
       brief.bytes, brief.step, brief.sequence = bytes, step or '0', sequence or ''
-      opened[#opened + 1] = briefText(brief)
+      opened[#opened + 1] = packBrief(brief)
     else
-      opened[#opened + 1] = step and bytes .. '|' .. step .. '|' .. sequence or bytes
+      opened[#opened + 1] = step and HEAD.brief{bytes = bytes, step = step, sequence = sequence} or bytes
     end
   end
 
@@ -107,7 +107,7 @@ local function openLedger(load, json, tags, lanes, firstRequest, firstJob, now)
       local changes = {}
       for model, sum in pairs(live) do
         changes[#changes + 1] = 's:' .. model
-        changes[#changes + 1] = string.format('%.0f %.0f', sum.count, sum.counted)
+        changes[#changes + 1] = TEXT.load{items = sum.count, bytes = sum.counted}
       end
       redis.pcall('HSET', load, unpack(changes))
     end

@@ -32,7 +32,7 @@ end
 local function hasLeft(name, size)
   local base = name:match('^([^:]*:[^:]*):[^:]*:')
   if not base then return true end
-  local brief = parseBrief(size)
+  local brief = unpackBrief(size)
   if brief then
     local isOpen = brief.ended == '0' and tonumber(brief.keptUntil) > now
     if isOpen and redis.call('EXISTS', 'out:' .. name) == 0 then return false end
@@ -41,8 +41,8 @@ local function hasLeft(name, size)
     if not out.err and out[1] and not out[2] then return false end
   end
   -- A step that has ended still counts while it is in the queue.
-  local step, sequence = size:match('^%d+|([1-9]%d*)|([^|]*)')
-  if not step then return true end
+  local step, sequence = size:match(PATTERN.brief(step, sequence))
+  if not step or step == '0' then return true end
   local whole, seq = pcall(sequenceOf, base, sequence)
   return not whole or not seq or seq.done >= tonumber(step) or seq.next < tonumber(step)
 end
@@ -65,7 +65,7 @@ local function count()
       local sum = sums[field] or {items = 0, bytes = 0}
       sums[field] = sum
       sum.items = sum.items + 1
-      sum.bytes = sum.bytes + tonumber(found[i + 1]:match('^%d+') or '0')
+      sum.bytes = sum.bytes + tonumber(found[i + 1]:match(PATTERN.brief(bytes)) or '0')
     end
   end
   local before = redis.call('HGETALL', load)
@@ -85,7 +85,7 @@ local function countKept()
   local sum = {items = 0, bytes = 0}
   for _, member in ipairs(redis.call('ZRANGE', kept, 0, -1)) do
     sum.items = sum.items + 1
-    sum.bytes = sum.bytes + tonumber(member:match('^%d+') or '0')
+    sum.bytes = sum.bytes + tonumber(member:match(PATTERN.sized(bytes)) or '0')
   end
   mended = mended + 1
   writeLoads(load, {kept = sum})
@@ -98,8 +98,9 @@ local function countLaterAgain()
     if field:sub(1, 2) == 'l:' then sums[field] = {items = 0, bytes = 0} end
   end
   for _, member in ipairs(redis.call('ZRANGE', later, 0, -1)) do
-    local bytes, tenant = member:match('^(%d+)|[^:]*:[^:]*:([^:]*)')
-    for _, field in ipairs(bytes and {'later', 'l:' .. tenant} or {}) do
+    local bytes, name = member:match(PATTERN.sized(bytes, name))
+    local tenant = bytes and name:match('^[^:]*:[^:]*:([^:]*)')
+    for _, field in ipairs(tenant and {'later', 'l:' .. tenant} or {}) do
       local sum = sums[field] or {items = 0, bytes = 0}
       sums[field] = sum
       sum.items, sum.bytes = sum.items + 1, sum.bytes + bytes

@@ -12,8 +12,8 @@
 local load = KEYS.load
 -- include ../pieces/job.lua
 local base, name = ARGV.base, ARGV.job
-local stage, made = stageOf(KEYS.record)
-if stage ~= ARGV.stage or stage:sub(-1) == '|' then return 0 end
+local stage, made, due = stageOf(KEYS.record)
+if stage ~= ARGV.stage or not due then return 0 end
 -- include ../pieces/time.lua
 local now = string.format('%.0f', now)
 local bytes = redis.call('HSTRLEN', KEYS.record, 'body')

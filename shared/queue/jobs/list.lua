@@ -56,9 +56,9 @@ repeat
         local fits = type(options) ~= 'string' or
           (not filters.schedule or filters.schedule == noted[2]) and hasLabels(options)
         local view = fits and viewOf(load, ARGV.group, now, ARGV.tag .. ':' .. model, name)
-        if fits and view and (not states or states[view[2]]) then
-          view[1] = one
-          views[#views + 1] = view
+        if fits and view and (not states or states[view.state]) then
+          view.name = one
+          views[#views + 1] = packJobView(view)
         end
       end
     end

@@ -13,7 +13,7 @@ local found = redis.pcall('ZRANGE', laterKey(load), '-inf', string.format('%.0f'
 if found.err then return {} end
 local told = {}
 for _, member in ipairs(found) do
-  local size, name = member:match('^(%d+)|(.*)$')
+  local size, name = member:match(PATTERN.sized(bytes, name))
   local made = name and redis.pcall('HGET', 'job:' .. name, 'made')
   if type(made) == 'string' then
     told[#told + 1] = name

@@ -13,13 +13,13 @@
 local load = KEYS.load
 -- include ../pieces/job.lua
 local base, name = ARGV.base, ARGV.job
-local stage, made = stageOf(KEYS.record)
-if stage ~= ARGV.stage or stage:sub(-1) == '|' then return -1 end
+local stage, made, due = stageOf(KEYS.record)
+if stage ~= ARGV.stage or not due then return -1 end
 -- include ../pieces/time.lua
 local times = redis.call('HINCRBY', KEYS.record, 'refused', 1)
 local wait = math.ceil(math.min(ARGV.first * 2 ^ math.min(times - 1, 30), tonumber(ARGV.most)) * ARGV.factor)
 local bytes = redis.call('HSTRLEN', KEYS.record, 'body')
 local at = string.format('%.0f', now + wait)
-redis.call('HSET', KEYS.record, 'next', at .. '|' .. made)
-redis.pcall('ZADD', laterKey(load), 'XX', at, bytes + LATER_BYTES .. '|' .. base .. ':' .. name)
+redis.call('HSET', KEYS.record, 'next', TEXT.due{at = at, made = made})
+redis.pcall('ZADD', laterKey(load), 'XX', at, TEXT.sized{bytes = bytes + LATER_BYTES, name = base .. ':' .. name})
 return wait

@@ -6,8 +6,9 @@
 --   ARGV.job      name of the job
 --   ARGV.group
 --   ARGV.buckets  how many buckets there are
---   Returns a view (view.lua), or nil if there is no such job, or no longer
+--   Returns a view (records/jobs.ts), or nil if there is no such job, or no longer
 local load = KEYS.load
 -- include view.lua
 -- include ../pieces/time.lua
-return viewOf(load, ARGV.group, now, ARGV.base, ARGV.job, tonumber(ARGV.buckets))
+local view = viewOf(load, ARGV.group, now, ARGV.base, ARGV.job, tonumber(ARGV.buckets))
+return view and packJobView(view)

@@ -1,21 +1,9 @@
 -- view.lua: how a job stands, from its record (job.lua) and its request's record (outcome.lua). A
 -- piece of the scripts that read jobs.
 --   `group`  the consumer group of the ready streams   `now`  Redis ms
--- A view is a list of
---   name of the job; state: 'scheduled' 'queued' 'running' 'completed' 'failed' 'cancelled'
---   'expired'
---   type; options; how its result is rendered; name of its request; how many requests the job has
---   had; Redis ms of its record; of its request's admission ('' if the job waits for its time, or
---   has ended there), begin ('' if not yet or unknown), and end ('' if not yet); ms until no worker
---   begins it any more
---   pin; ms for which its result is kept; outcome body of an error, else ''
---   about how many requests are before it while it is queued, else ''; bytes of its result, and
---   records of its log; its schedule and the Redis ms of that schedule's time, else '' and '';
---   Redis ms at which it is due, and ms until then, '' and '' if it does not wait; of its first due
---   time, '' if it was queued at once; after which none of its requests begins, '' if there is no
---   such time; how often put-off.lua has delayed it since its due time; Redis ms of this look
 -- include ../pieces/outcome.lua
 -- include ../pieces/kept.lua
+-- record jobView: newJobView packJobView
 
 -- Bytes of entries that the script looks at, at most, to count the requests before an entry.
 local LOOKED_BYTES = 1048576
@@ -64,7 +52,7 @@ local function parkedBefore(ready, name, terms)
   return before
 end
 
--- Returns a view, or nil if there is no such job any more.
+-- Returns a view (records/jobs.ts), not yet packed, or nil if there is no such job any more.
 --   `buckets`  the number of buckets, over which requests spread evenly; nil: the view does not say
 --              how many requests are before the job
 local function viewOf(load, group, now, base, name, buckets)
@@ -75,46 +63,50 @@ local function viewOf(load, group, now, base, name, buckets)
   local due = dueOf(job[12], made)
   local last = job[14] and tonumber(job[13] or job[6]) + job[14]
   local function number(ms) return ms and string.format('%.0f', ms) or '' end
-  local function times()
-    return job[10] or '', job[11] or '', number(due), number(due and due - now), job[13] or '', number(last), job[17] or '0', number(now)
-  end
+  local view = newJobView()
+  view.name, view.type, view.options, view.shown = name, job[1] or '', job[2] or '', job[3] or ''
+  view.request, view.made, view.recordedAt = request, made, job[6] or '0'
+  view.schedule, view.scheduledFor = job[10] or '', job[11] or ''
+  view.dueAt, view.dueInMs, view.firstDueAt = number(due), number(due and due - now), job[13] or ''
+  view.lastAt, view.refused, view.seenAt = number(last), job[17] or '0', number(now)
   if due or job[15] then
     local code = (job[16] or ''):match('^{"code":"([a-z_]*)"')
-    local state = due and 'scheduled' or (code == 'cancelled' or code == 'expired') and code or 'failed'
-    return {name, state, job[1] or '', job[2] or '', job[3] or '', request, made, job[6] or '0', '', '',
-      not due and job[15] or '', number((last or now) - now), '', '0', not due and job[16] or '', '', 0, 0, times()}
+    view.state = due and 'scheduled' or (code == 'cancelled' or code == 'expired') and code or 'failed'
+    view.leftMs = number((last or now) - now)
+    if not due then view.endedAt, view.failure = job[15], job[16] or '' end
+    return view
   end
   local out = 'out:' .. base .. ':' .. request
   local found = redis.pcall('HMGET', out, 'digest', 'kind', 'at', 'began', 'ended', 'pin', 'keep', 'ttl', 'sealed',
     'entry', 'parked', 'terms', 'told')
   if found.err or not found[1] then return nil end
-  local state, began, place, failure, bytes = 'queued', found[4] or '', '', '', 0
+  view.state, view.queuedAt, view.beganAt, view.endedAt = 'queued', found[3] or '0', found[4] or '', found[5] or ''
+  view.leftMs = number(tonumber(job[7] or '0') - now)
+  view.pin, view.keptMs = found[6] or '', number(keptFor(found[8] or '0', found[7]))
+  view.records = redis.call('LLEN', 'log:' .. out:sub(5))
   if found[2] == 'result' then
-    state, bytes = 'completed', redis.call('HSTRLEN', out, 'body')
+    view.state, view.resultBytes = 'completed', redis.call('HSTRLEN', out, 'body')
   elseif found[2] then
-    failure = redis.call('HGET', out, 'body') or ''
-    began = found[4] or found[13] or ''
-    state = endedAs(found[2], failure)
-  elseif began ~= '' or found[9] then
-    state = 'running'
+    view.failure = redis.call('HGET', out, 'body') or ''
+    view.beganAt = found[4] or found[13] or ''
+    view.state = endedAs(found[2], view.failure)
+  elseif view.beganAt ~= '' or found[9] then
+    view.state = 'running'
   else
     local entry, ready, seq = entryOf(base, request, sequence, found[6], found[10] or nil, found[11])
     if entry and entry ~= PARKED and entry ~= '' then
       local row = redis.pcall('XPENDING', ready, group, entry, entry, 1)
-      if not row.err and row[1] then state, began = 'running', string.format('%.0f', now - row[1][3]) end
+      if not row.err and row[1] then view.state, view.beganAt = 'running', number(now - row[1][3]) end
     end
-    if buckets and state == 'queued' then
+    if buckets and view.state == 'queued' then
       if entry == PARKED then
-        place = buckets * (undelivered(load, ready, group) + parkedBefore(ready, request, found[11] or found[12]))
+        view.position = buckets * (undelivered(load, ready, group) + parkedBefore(ready, request, found[11] or found[12]))
       elseif entry and entry ~= '' then
-        place = buckets * undelivered(load, ready, group, entry)
+        view.position = buckets * undelivered(load, ready, group, entry)
       elseif seq then
-        place = math.max(0, tonumber(job[9]) - seq.done - 1)
+        view.position = math.max(0, tonumber(job[9]) - seq.done - 1)
       end
     end
   end
-  local kept = string.format('%.0f', keptFor(found[8] or '0', found[7]))
-  return {name, state, job[1] or '', job[2] or '', job[3] or '', request, made, job[6] or '0', found[3] or '0',
-    began, found[5] or '', string.format('%.0f', tonumber(job[7] or '0') - now), found[6] or '', kept, failure, place, bytes,
-    redis.call('LLEN', 'log:' .. out:sub(5)), times()}
+  return view
 end

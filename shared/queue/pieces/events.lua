@@ -1,8 +1,7 @@
 -- events.lua: events for webhooks. The script that makes a thing happen notes the event in the same
 -- call, so neither exists without the other. If no webhook wants an event, a call that makes
 -- something happen pays one HGET for each tenant, and every other call pays nothing.
---   key `wanted:{b}`  hash: tenant -> `revision|type type …`, the events that the tenant's webhooks
---                     want
+--   key `wanted:{b}`  hash: tenant -> the events that its webhooks want (records/webhooks.ts)
 --   key `events:{b}`  stream, group `jobs`: fields t (tenant), e (type), d (facts, as JSON). Beyond
 --                     EVENTS_MOST entries the oldest go; so many mean that no jobs process has read
 --                     for long
@@ -14,7 +13,7 @@ local function wantsEvent(tag, tenant, event)
   local wanted = wantedByTenant[tag .. tenant]
   if not wanted then
     local found = redis.pcall('HGET', 'wanted:' .. tag, tenant)
-    local events = type(found) == 'string' and found:match('^%d+|(.*)$') or ''
+    local events = type(found) == 'string' and found:match(PATTERN.wanted(events)) or ''
     wanted = ' ' .. events .. ' '
     wantedByTenant[tag .. tenant] = wanted
   end

@@ -9,9 +9,7 @@
 --     due       Redis ms: no worker begins that request after this
 --     sequence  of that request, and its number `step` there; '' and '0' for none
 --     wait      ms: no request begins more than this after the job was first due
---     repeats   how to try again: attempts, ms before the second attempt, the factor of each
---               further delay, most ms, most bytes of all waiting jobs, and the codes of errors
---               after which to try again, each with spaces around it
+--     repeats   how to try again (records/jobs.ts)
 --     run       Redis ms at which the job was first due, if its client has delayed it
 --     digest    of the client's submission, for a job with an Idempotency-Key or a delay
 --     ended     Redis ms at which the job ended while it waited for its time (later.lua), with the
@@ -67,14 +65,13 @@ local function writeJob(base, name, fields, request, at, due, life, sequence, st
   keepJob(base, name, life)
 end
 
--- Returns the stage of a job, and how many requests the job has had; nil if there is no such job.
--- The stage is `<request>|<Redis ms>`: the job's request, and when a waiting job is due. A call
--- that changes the job has to name the stage.
+-- Returns the stage of a job (records/jobs.ts), how many requests the job has had, and when a
+-- waiting job is due; nil if there is no such job.
 local function stageOf(key)
   local found = redis.call('HMGET', key, 'request', 'next', 'made', 'at')
   if not found[4] then return nil end
   local due = dueOf(found[2], found[3])
-  return (found[1] or '') .. '|' .. (due and string.format('%.0f', due) or ''), found[3]
+  return TEXT.stage{request = found[1] or '', due = due and string.format('%.0f', due) or ''}, found[3], due
 end
 
 -- Returns when to try a failed job again, in Redis ms, then how many ms the job may live, then how
@@ -82,9 +79,9 @@ end
 local function nextTry(load, key, body, now)
   local job = redis.call('HMGET', key, 'repeats', 'made', 'wait', 'run', 'at')
   if not job[1] then return nil end
-  local attempts, delay, factor, most, budget, codes = job[1]:match('^(%d+) (%d+) (%d+) (%d+) (%-?%d+)( .*)$')
+  local attempts, delay, factor, most, budget, codes = job[1]:match(PATTERN.repeats(attempts, delay, factor, most, budget, codes))
   local code, made = body:match('^{"code":"([a-z_]*)"'), tonumber(job[2])
-  if not codes or not code or made >= tonumber(attempts) or not codes:find(' ' .. code .. ' ', 1, true) then return nil end
+  if not codes or not code or made >= tonumber(attempts) or not (' ' .. codes):find(' ' .. code .. ' ', 1, true) then return nil end
   local at = now + math.min(delay * factor ^ (made - 1), tonumber(most))
   local last = tonumber(job[4] or job[5]) + job[3]
   if at >= last or tonumber(budget) >= 0 and readLoads(load, {'later'}).later.bytes >= tonumber(budget) then return nil end

@@ -1,4 +1,5 @@
 /** The facts of a job that admission notes with a request, as job.lua keeps these facts. */
+import { repeats, stage } from "../../records/jobs.js";
 
 export interface JobPart {
   /** How long the result of the job is kept, in ms. */
@@ -23,9 +24,9 @@ export interface Stage {
   readonly dueAt?: number | undefined;
 }
 
-/** As job.lua reads the stage. */
+/** The stage as scripts take it. */
 export function stageText({ was, dueAt }: Stage): string {
-  return `${was}|${dueAt ?? ""}`;
+  return stage.write({ request: was, due: dueAt });
 }
 
 export interface JobRecord {
@@ -82,7 +83,8 @@ export interface Repeats {
 
 /** As job.lua reads the repeats. */
 export function repeatsText({ attempts, delayMs, factor, mostMs, mostBytes, codes }: Repeats): string {
-  return `${attempts} ${delayMs} ${factor} ${mostMs} ${mostBytes} ${codes.join(" ")} `;
+  const times = { attempts, delay: delayMs, factor, most: mostMs, budget: mostBytes };
+  return repeats.write({ ...times, codes: `${codes.join(" ")} ` });
 }
 
 const nothing: JobRecord = { type: "", options: "", shown: "", body: Buffer.alloc(0) };

@@ -2,7 +2,8 @@
 -- background. The kind of a request's end stays as long as the request's key. The result stays for
 -- a shorter time, and only while all results together stay within their budget. Scripts that write
 -- or drop a result include this file. Beside load.lua:
---   key `kept:…`  sorted set: `<bytes>|<request as in open>`, by the ms at which the result goes
+--   key `kept:…`  sorted set: bytes, and the request as in `open` (records/counts.ts), by the ms at
+--                 which the result goes
 --   field `kept` of `load:…`  how many results there are, and their bytes
 local function keptKey(load) return 'kept:' .. load:sub(6) end
 
@@ -19,7 +20,7 @@ local function endings(now)
     note = function(name, kind, size, ttl, keep)
       if not keep or kind ~= 'result' or size < LEAST_KEPT then return end
       noted[#noted + 1] = string.format('%.0f', now + keptFor(ttl, keep))
-      noted[#noted + 1] = size .. '|' .. name
+      noted[#noted + 1] = TEXT.sized{bytes = size, name = name}
       bytes = bytes + size
     end,
     write = function(load)
@@ -36,7 +37,7 @@ end
 -- Count the body of a job until this time, in ms, unless the body counts already.
 --   key  of the record that has the body
 local function keepBody(load, key, bytes, untilMs)
-  if bytes < LEAST_KEPT or redis.pcall('ZADD', keptKey(load), untilMs, bytes .. '|' .. key) ~= 1 then return end
+  if bytes < LEAST_KEPT or redis.pcall('ZADD', keptKey(load), untilMs, TEXT.sized{bytes = bytes, name = key}) ~= 1 then return end
   local sum = readLoads(load, {'kept'})
   sum.kept.items, sum.kept.bytes = sum.kept.items + 1, sum.kept.bytes + bytes
   writeLoads(load, sum)
@@ -44,7 +45,7 @@ end
 
 -- Stop counting the body of a job, if the body counts.
 local function dropBody(load, key, bytes)
-  if bytes < LEAST_KEPT or redis.pcall('ZREM', keptKey(load), bytes .. '|' .. key) ~= 1 then return end
+  if bytes < LEAST_KEPT or redis.pcall('ZREM', keptKey(load), TEXT.sized{bytes = bytes, name = key}) ~= 1 then return end
   local sum = readLoads(load, {'kept'})
   sum.kept.items, sum.kept.bytes = sum.kept.items - 1, sum.kept.bytes - bytes
   writeLoads(load, sum)
@@ -54,7 +55,7 @@ end
 -- this writes.
 local function dropMembers(load, sum, members)
   for i = 1, #members, 2 do
-    local bytes, name = members[i]:match('^(%d+)|(.*)$')
+    local bytes, name = members[i]:match(PATTERN.sized(bytes, name))
     if name then redis.pcall('HDEL', name:sub(1, 4) == 'job:' and name or 'out:' .. name, 'body') end
     sum.items = sum.items - 1
     sum.bytes = sum.bytes - tonumber(bytes or '0')
@@ -69,7 +70,7 @@ local function dropKept(load, sum, mostBytes, most)
   while left > mostBytes and #dropped < 2 * most do
     local popped = redis.pcall('ZPOPMIN', keptKey(load))
     if popped.err or #popped == 0 then break end
-    left = left - tonumber(popped[1]:match('^%d+') or '0')
+    left = left - tonumber(popped[1]:match(PATTERN.sized(bytes)) or '0')
     dropped[#dropped + 1] = popped[1]
     dropped[#dropped + 1] = popped[2]
   end

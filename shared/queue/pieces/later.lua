@@ -2,12 +2,10 @@
 -- further attempt. The step that delays a job notes the time here, and an outbox entry tells the
 -- jobs processes. Jobs processes also look here at intervals, so a lost entry or timer only makes a
 -- job late. Beside load.lua:
---   key `later:…`  sorted set: `<bytes>|<job as in its key>`, by the Redis ms at which the job is
---                  due
+--   key `later:…`  sorted set: bytes and job as in its key (records/counts.ts), by the Redis ms at
+--                  which the job is due
 --   field `later` of `load:…`, and `l:<tenant>`  how many jobs there are, and their bytes
---   field `next` of a job's record (job.lua)  `<Redis ms>|<made>`: when the job is due, and how
---                                             many requests the job had had by then. The field
---                                             counts for nothing once the job has had more
+--   field `next` of a job's record (job.lua)  when the job is due (records/jobs.ts)
 -- include load.lua
 -- include events.lua
 local function laterKey(load) return 'later:' .. load:sub(6) end
@@ -18,7 +16,7 @@ local LATER_BYTES = 3072
 
 -- Returns when a job is due, from two fields of the job's record; nil if the job does not wait.
 local function dueOf(due, made)
-  local at, after = (due or ''):match('^(%d+)|(%d+)$')
+  local at, after = (due or ''):match(PATTERN.due(at, made))
   return at and after == (made or '0') and tonumber(at) or nil
 end
 
@@ -37,9 +35,9 @@ end
 -- Make a job wait until `at`, in Redis ms. `bytes` is the size of the job's body, here and below.
 local function putLater(load, base, name, bytes, made, at)
   local due, all = string.format('%.0f', at), base .. ':' .. name
-  redis.call('HSET', 'job:' .. all, 'next', due .. '|' .. made)
+  redis.call('HSET', 'job:' .. all, 'next', TEXT.due{at = due, made = made})
   bytes = bytes + LATER_BYTES
-  if redis.pcall('ZADD', laterKey(load), due, bytes .. '|' .. all) == 1 then countLater(load, all, 1, bytes) end
+  if redis.pcall('ZADD', laterKey(load), due, TEXT.sized{bytes = bytes, name = all}) == 1 then countLater(load, all, 1, bytes) end
   tellLater(base, name, made)
 end
 
@@ -48,5 +46,5 @@ local function dropLater(load, base, name, bytes)
   local all = base .. ':' .. name
   redis.call('HDEL', 'job:' .. all, 'next', 'refused')
   bytes = bytes + LATER_BYTES
-  if redis.pcall('ZREM', laterKey(load), bytes .. '|' .. all) == 1 then countLater(load, all, -1, -bytes) end
+  if redis.pcall('ZREM', laterKey(load), TEXT.sized{bytes = bytes, name = all}) == 1 then countLater(load, all, -1, -bytes) end
 end

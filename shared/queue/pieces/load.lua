@@ -1,51 +1,32 @@
 -- load.lua: the counts of the queue, in requests and in bytes of their frames, for each model, each
 -- tenant, and all together. Every script that admits or ends a request includes this file.
---   key `load:…`  hash: `m:<model>`, `t:<tenant>` and `all`, each `<requests> <bytes>`
+--   key `load:…`  hash: the sums of `m:<model>`, `t:<tenant>` and `all` (records/counts.ts)
 --   key `open:…`  hash: the name of each request that counts, as the outcome's key without `out:`,
---                 with the request's bytes; for a step `<bytes>|<step>|<sequence>`; for a brief
---                 request all facts, see below
+--                 with the request's bytes; for a step the first three facts of a brief request;
+--                 for a brief request all facts (records/requests.ts)
 -- A request leaves the counts exactly once, because the field in `open` goes together with the
 -- bytes. So a script may let go a request that another script has let go before, or that never
 -- counted. Nothing that a person writes to these keys by hand makes a script fail: recount.lua
 -- repairs the counts. A request is brief if it has no Idempotency-Key, belongs to no generator, and
 -- has a client that waits. No client will ask for a brief request under a key, and scripts note
 -- nothing while the request runs. Before the end a brief request has no record (outcome.lua), only
--- a field in `open`, which a call writes and removes together with the fields of other requests:
---   `<bytes>|<step>|<sequence>|<at>|<keptUntil>|<pin>|<gateway>|<ended>|<entry>|<terms>`
---   step, sequence   0 and '' without a sequence    at  Redis ms of the admission
---   keptUntil        Redis ms after which Redis forgets the request if every process has died
---   ended            '1' for a step that has ended but still has an entry in the queue
---   entry            id in the ready stream, of a request without a sequence, or PARKED
---                    (parking.lua)
-local BRIEF = '^(%d+)|(%d+)|([^|]*)|(%d+)|(%d+)|([^|]*)|([^|]*)|([01])|([^|]*)|(.*)$'
-
+-- a field in `open`, which a call writes and removes together with the fields of other requests.
+-- record brief: unpackBrief packBrief
 local function openKey(load) return 'open:' .. load:sub(6) end
 
--- Returns the facts of a brief request as a table, or nil for any other request.
---   `text`  the request's field in `open`
-local function parseBrief(text)
-  local bytes, step, sequence, at, keptUntil, pin, gateway, ended, entry, terms = (text or ''):match(BRIEF)
-  if not bytes then return nil end
-  return {bytes = bytes, step = step, sequence = sequence, at = at, keptUntil = keptUntil, pin = pin, gateway = gateway,
-    ended = ended, entry = entry, terms = terms}
-end
-
-local function briefText(b)
-  return table.concat({b.bytes, b.step, b.sequence, b.at, b.keptUntil, b.pin, b.gateway, b.ended, b.entry, b.terms}, '|')
-end
-
+-- Returns the facts of a brief request, or nil for any other request.
 local function readBrief(load, name)
   local found = redis.pcall('HMGET', openKey(load), name)
-  return not found.err and parseBrief(found[1]) or nil
+  return not found.err and unpackBrief(found[1] or '') or nil
 end
 
-local function writeBrief(load, name, brief) redis.call('HSET', openKey(load), name, briefText(brief)) end
+local function writeBrief(load, name, brief) redis.call('HSET', openKey(load), name, packBrief(brief)) end
 
 -- Whether a field of `open` belongs to a step of a sequence.
-local function isStepsSize(size) return size:find('^%d+|[1-9]') ~= nil end
+local function isStepsSize(size) return (size:match(PATTERN.brief(step)) or '0') ~= '0' end
 
 local function loadOf(text)
-  local items, bytes = (text or ''):match('^(%d+) (%d+)')
+  local items, bytes = (text or ''):match(PATTERN.load(items, bytes))
   return {items = tonumber(items or '0'), bytes = tonumber(bytes or '0')}
 end
 
@@ -64,7 +45,7 @@ local function writeLoads(load, loads)
   for field, sum in pairs(loads) do
     if sum.items > 0 then
       kept[#kept + 1] = field
-      kept[#kept + 1] = string.format('%.0f %.0f', sum.items, math.max(sum.bytes, 0))
+      kept[#kept + 1] = TEXT.load{items = sum.items, bytes = math.max(sum.bytes, 0)}
     else
       gone[#gone + 1] = field
     end
@@ -110,7 +91,7 @@ local function letGo(load, names, outside, sizes)
       local sum = ofTenants[tenant] or {items = 0, bytes = 0}
       ofTenants[tenant] = sum
       sum.items = sum.items + 1
-      sum.bytes = sum.bytes + tonumber(size:match('^%d+') or '0')
+      sum.bytes = sum.bytes + tonumber(size:match(PATTERN.brief(bytes)) or '0')
     end
   end
   if #gone == 0 then return end

@@ -1,6 +1,7 @@
 /** The counts of the queue, which load.lua keeps, read with plain commands. */
 import { bucketTag } from "../bucket-tag.js";
 import { loadKey } from "../keys.js";
+import { load } from "../../records/counts.js";
 import type { RedisClient } from "../../redis/connect.js";
 
 /** The counts of one field: `m:<model>`, `t:<tenant>`, `s:<model>` (sequences) or `all`. */
@@ -30,20 +31,17 @@ export async function readLoads(
     ...sequences.map((field) => redis.zcard(`live:${bucketTag(bucket ?? 0)}:${field.slice(2)}`)),
   ]);
   return fields.map((field, i) => {
-    const [requests = 0, bytes = 0] = numbersOf(texts[i]);
     const counted = sequences.indexOf(field);
-    return counted === -1 ? { field, requests, bytes } : { field, requests: counts[counted] ?? 0, bytes: 0 };
+    return counted === -1 ? loadOf(field, texts[i]) : { field, requests: counts[counted] ?? 0, bytes: 0 };
   });
 }
 
 /** All counts: of all models and tenants, and of kept results. */
 export async function readAllLoads(redis: RedisClient, bucket: number | undefined): Promise<Load[]> {
-  return Object.entries(await redis.hgetall(loadKey(bucket))).map(([field, value]) => {
-    const [requests = 0, bytes = 0] = numbersOf(value);
-    return { field, requests, bytes };
-  });
+  return Object.entries(await redis.hgetall(loadKey(bucket))).map(([field, value]) => loadOf(field, value));
 }
 
-function numbersOf(text: string | null | undefined): number[] {
-  return (text ?? "").split(" ").map((part) => Number(part) || 0);
+function loadOf(field: string, text: string | null | undefined): Load {
+  const { items: requests, bytes } = load.read(text ?? "") ?? { items: 0, bytes: 0 };
+  return { field, requests, bytes };
 }

@@ -1,13 +1,12 @@
 -- outcome.lua: the record of a request: the facts, and how the request has ended. Every script that
 -- ends or looks up a request includes this file.
 --   key `out:{b}:m:r`  a hash from the admission on, for most requests. After the end of a brief
---                      request (load.lua) a string: `<ended>|<at>|<kind>|<pin>|<gateway>`, with the
---                      body in the next line; `ended` and `at` are Redis ms
+--                      request (load.lua) a string (records/requests.ts)
 -- include load.lua
 -- include job.lua
 -- include parking.lua
-local function briefOutcome(now, brief, kind)
-  return string.format('%s|%s|%s|%s|%s\n', now, brief.at, kind, brief.pin, brief.gateway)
+local function briefOutcome(now, brief, kind, body)
+  return TEXT.outcome{ended = now, at = brief.at, kind = kind, pin = brief.pin, gateway = brief.gateway, body = body}
 end
 
 -- Returns the facts of a request, or nil. `out` is the request's key.
@@ -22,7 +21,7 @@ local function recordOf(load, out)
   local found = redis.pcall('HMGET', out, 'digest', 'kind', 'body', 'sealed', 'ttl', 'pin', 'entry', 'parked',
     'wanted', 'job')
   if found.err then
-    local at, kind, pin, body = redis.call('GET', out):match('^%d+|(%d+)|([^|]*)|([^|]*)|[^\n]*\n(.*)$')
+    local kind, pin, body = redis.call('GET', out):match(PATTERN.outcome(kind, pin, body))
     return {kind = kind, body = body, pin = pin, ttl = 0}
   end
   if found[1] then
@@ -62,7 +61,7 @@ end
 local function endFromOutside(load, out, record, group, kind, body, ttl, now, sealed)
   local brief = record.brief
   if brief then
-    redis.call('SET', out, briefOutcome(now, brief, kind) .. body, 'PX', ttl)
+    redis.call('SET', out, briefOutcome(now, brief, kind, body), 'PX', ttl)
     if brief.step ~= '0' then
       brief.ended = '1'
       writeBrief(load, out:sub(5), brief)

@@ -5,6 +5,7 @@
 import type { RequestAddress } from "../address.js";
 import { loadKeyOf } from "./load.js";
 import { openKey, outcomeKey, requestInKey } from "../keys.js";
+import { brief as briefFacts, outcome } from "../../records/requests.js";
 import type { RedisClient } from "../../redis/connect.js";
 import { readLasting } from "../../redis/replicated.js";
 import { isReplyError } from "../../redis/script.js";
@@ -94,16 +95,17 @@ function parseHash(found: readonly (Buffer | null)[]): RequestRecord | undefined
 /** The string that is the record of an ended brief request. */
 function parseEnded(record: Buffer | null): RequestRecord | undefined {
   if (record === null) return undefined;
-  const end = record.indexOf("\n");
-  const [ended, at, kind, pin = "", by] = record.toString("latin1", 0, end).split("|");
-  const body = record.subarray(end + 1);
-  return { ...notStream, kind, body, at: Number(at), ended: Number(ended), pin, by };
+  const begin = record.indexOf("\n") + 1;
+  const head = outcome.read(record.toString("latin1", 0, begin));
+  if (head === undefined) return undefined;
+  const { ended, at, kind, pin, gateway: by } = head;
+  return { ...notStream, kind, body: record.subarray(begin), at, ended, pin, by };
 }
 
 /** The field of a brief request in the counts; undefined for any other request or an ended one. */
 function parseBrief(field: string | undefined): RequestRecord | undefined {
-  const [, , , at, , pin = "", by, ended] = field?.split("|") ?? [];
-  return ended === "0" ? { ...notStream, at: Number(at), pin, by } : undefined;
+  const facts = briefFacts.read(field ?? "");
+  return facts?.ended === "0" ? { ...notStream, at: facts.at, pin: facts.pin, by: facts.gateway } : undefined;
 }
 
 const notStream = { sealed: false, wanted: false };

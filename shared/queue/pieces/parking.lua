@@ -6,11 +6,7 @@
 -- ready stream, includes this file, and sets `local load`, the key of the counts (load.lua), before
 -- that.
 --   `ready`  key of the lane's ready stream; all other keys follow from it
---   `terms`  how a request waits: '' or `<rank>|<weight>|<delay>`
---            rank    twice the priority level, 2 if the model has no levels; the odd rank behind is
---                    for requests that have waited so long that they go behind all of their level
---            weight  of the tenant, from the admitting gateway
---            delay   Redis ms after which the request goes to that odd rank; 0: never
+--   `terms`  how a request waits (records/requests.ts); '' for the usual terms
 -- A sequence with a parked step has PARKED as `entry`, and so has a parked brief request without a
 -- sequence. The record of any other parked request without a sequence has the terms in the field
 -- `parked`, and no `entry`. A step has the terms in the field `terms`, because a worker may give
@@ -35,16 +31,16 @@ local function laneKeyOf(kind, ready) return kind .. ready:sub(6) end
 -- The part of a lane's keys that all lanes of the model in the bucket share, `{tag}:model`.
 local function baseOf(ready) return ready:match('^ready:({[^}]*}:[^:]*)') end
 
-local function requestOf(facts) return facts:match('^[^|]*') end
+local function requestOf(facts) return facts:match(PATTERN.entry(request)) end
 
-local function namesOf(facts) return facts:match('^([^|]*)|([^|]*)') end
+local function namesOf(facts) return facts:match(PATTERN.entry(request, sequence)) end
 
 local function isParking(ready) return redis.call('EXISTS', laneKeyOf('queue', ready)) == 1 end
 
 -- Returns rank, weight and delay.
 local function readTerms(terms)
   if not terms or terms == '' then return 2, '1', 0 end
-  local rank, weight, delay = terms:match('^(%d+)|([^|]*)|(%d+)')
+  local rank, weight, delay = terms:match(PATTERN.terms(rank, weight, delay))
   return tonumber(rank), weight, tonumber(delay)
 end
 
@@ -77,7 +73,8 @@ local function park(ready, facts, frame, terms, how)
   local tenant, first = name:match('^[^:]*'), how == 'again'
   local place = redis.call('HINCRBY', laneKeyOf('window', ready), first and 'first' or 'last', first and -1 or 1)
   redis.call('ZADD', line(laneKeyOf('queue', ready), rank, tenant), place, name)
-  redis.call('HSET', laneKeyOf('parked', ready), name, cmsgpack.pack({facts, frame, terms or ''}))
+  redis.call('HSET', laneKeyOf('parked', ready), name,
+    cmsgpack.pack(LIST.parked{facts = facts, frame = frame, terms = terms or ''}))
   -- The last gateway that parks a tenant's request sets the tenant's weight. An earlier request has
   -- an older weight, which counts only if there is none.
   if terms and terms ~= '' then
@@ -134,17 +131,17 @@ local function serve(ready, rank, turn, most, now)
     -- Drops a value that a person made unreadable by hand.
     local whole, entry = pcall(cmsgpack.unpack, bodies[i] or '')
     entries[i] = whole and type(entry) == 'table' and entry or nil
-    local _, sequence = namesOf(entries[i] and entries[i][1] or '|')
+    local sequence = entries[i] and LIST.parked(entries[i]).facts:match(PATTERN.entry(sequence)) or ''
     if sequence ~= '' then sequences[#sequences + 1] = sequence end
   end
   lookUpSequences(baseOf(ready), sequences)
   for i = 1, #names do
     local entry = entries[i]
-    local _, _, delay = readTerms(entry and entry[3])
+    local _, _, delay = readTerms(entry and LIST.parked(entry).terms)
     if entry and delay > 0 and delay <= now and rank % 2 == 0 then
       redis.call('ZADD', line(queue, rank + 1, tenant), popped[2 * i], names[i])
       redis.call('HSET', parked, names[i], bodies[i])
-    elseif entry and toReady(ready, entry[1], entry[2]) then
+    elseif entry and toReady(ready, LIST.parked(entry).facts, LIST.parked(entry).frame) then
       served = served + 1
     end
   end

@@ -2,6 +2,7 @@
  * How a request waits if its lane's ready stream has no room, as parking.lua reads the terms. With
  * room, none of this counts.
  */
+import { terms } from "../../records/requests.js";
 
 export interface WaitingTerms {
   /** From 1, which goes first; also 1 if the model has no levels. */
@@ -25,5 +26,5 @@ export const usualTerms: WaitingTerms = { level: 1, weight: undefined, delayMs: 
 /** The terms as scripts take them; '' for the usual ones. */
 export function termsText({ level, weight, delayMs }: WaitingTerms): string {
   if (level === 1 && weight === undefined && delayMs === undefined) return "";
-  return `${2 * level}|${weight ?? 1}|${delayMs ?? 0}`;
+  return terms.write({ rank: 2 * level, weight: String(weight ?? 1), delay: delayMs ?? 0 });
 }

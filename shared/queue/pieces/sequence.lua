@@ -1,41 +1,12 @@
 -- sequence.lua: the facts of the sequences of a model in a bucket. For each model and bucket, a
 -- call reads all its sequences with one command, and writes all changes with one command. Every
 -- script that looks at a sequence includes this file.
---   key `seqs:{b}:m`  hash: name of a sequence -> its facts, joined by `|`
---     next    number of the last step that was admitted; a START does not begin at 1 again
---     done    number of the last step that has ended      start  number of the last START
---     ended   '0' while the sequence takes steps; else why only a START is possible: '1' the last
---             step has END, '2' a client deleted the sequence, '3' a step failed (past.lua)
---     at      version of the checkpoint from which the next step continues (version.lua)
---     pin     of the last START
---     entry   in the ready stream of the lane `on`, of the request `request`; PARKED if that
---             request is parked; '' while the sequence is idle
---     lapses  Redis ms at which the sequence expires idle; 0 before the first idle time
---     keptUntil, kept   as version.lua has them
+--   key `seqs:{b}:m`  hash: name of a sequence -> its facts (records/sequence.ts)
 -- Numbers are Lua numbers, and all else is text. A script changes the facts of a sequence only when
 -- nothing more can fail for the request, because a later request of the call may be for the same
 -- sequence.
-local FACTS = '^(%d+)|(%d+)|(%d+)|([0-3])|([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)|(%d+)|(%d+)|([^|]*)$'
-
-local function unpackFacts(text)
-  local next, done, start, ended, at, pin, entry, on, request, lapses, keptUntil, kept = text:match(FACTS)
-  if not next then error('the facts of a sequence cannot be read') end
-  return {
-    next = tonumber(next), done = tonumber(done), start = tonumber(start), ended = ended, at = at, pin = pin,
-    entry = entry, on = on, request = request, lapses = tonumber(lapses), keptUntil = tonumber(keptUntil), kept = kept,
-  }
-end
-
-local function packFacts(s)
-  return string.format('%.0f|%.0f|%.0f|%s|%s|%s|%s|%s|%s|%.0f|%.0f|%s', s.next, s.done, s.start, s.ended, s.at, s.pin,
-    s.entry, s.on, s.request, s.lapses, s.keptUntil, s.kept)
-end
-
--- Returns the facts of a new sequence, which has no step yet.
-local function newSequence()
-  return {next = 0, done = 0, start = 1, ended = '0', at = '', pin = '', entry = '', on = '', request = '', lapses = 0,
-    keptUntil = 0, kept = ''}
-end
+-- record sequence: unpackSequence packSequence newSequence
+local UNREADABLE = 'the facts of a sequence cannot be read'
 
 local sequencesByBase = {}
 
@@ -83,7 +54,7 @@ local function sequenceOf(base, name)
   if all.failed then error(all.failed) end
   local facts = all.found[name]
   if type(facts) == 'string' then
-    facts = unpackFacts(facts)
+    facts = unpackSequence(facts) or error(UNREADABLE)
     all.found[name] = facts
   end
   return facts or nil
@@ -112,7 +83,7 @@ local function writeSequences()
     for name in pairs(all.changed) do
       if all.found[name] then
         fields[#fields + 1] = name
-        fields[#fields + 1] = packFacts(all.found[name])
+        fields[#fields + 1] = packSequence(all.found[name])
       else
         gone[#gone + 1] = name
       end

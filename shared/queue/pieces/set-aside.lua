@@ -1,13 +1,12 @@
 -- set-aside.lua: requests set aside. Only the newest stay, and of a long frame only the beginning,
 -- so that these requests take no more than their share of memory. A piece of the scripts that set
 -- requests aside.
---   limits  `<entries> <bytes of a field> <ms>`: how many stay for a model in a bucket, how many
---           bytes of each field, and for how long. The oldest go when another one comes; the stream
---           goes as a whole when none has come for so long
+--   limits  how many stay, and for how long (records/requests.ts). The oldest go when another one
+--           comes; the stream goes as a whole when none has come for so long
 --   key `aside:{b}`  sorted set: the models of the bucket with requests set aside, by the Redis ms
 --                    of the newest
 local function setAside(dead, limits, now, ...)
-  local entries, most, age = limits:match('^(%d+) (%d+) (%d+)$')
+  local entries, most, age = limits:match(PATTERN.asideLimits(entries, bytes, age))
   local fields = {...}
   for i = 2, #fields, 2 do
     local length = #fields[i]

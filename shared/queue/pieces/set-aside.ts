@@ -1,4 +1,5 @@
 /** The limits of requests set aside, as set-aside.lua takes them. */
+import { asideLimits } from "../../records/requests.js";
 
 /** Bytes kept of the frame of a request set aside, from its beginning. */
 const SET_ASIDE_FRAME_BYTES = 4_096;
@@ -12,7 +13,7 @@ interface Keeping {
 
 /** The limits in the scripts' form. */
 export function limitsOfSetAside({ setAside = { entries: 256, ageMs: 7 * DAY_MS } }: Keeping): string {
-  return `${setAside.entries} ${SET_ASIDE_FRAME_BYTES} ${setAside.ageMs}`;
+  return asideLimits.write({ entries: setAside.entries, bytes: SET_ASIDE_FRAME_BYTES, age: setAside.ageMs });
 }
 
 /**

@@ -3,8 +3,8 @@
 --   `base`  tag of the bucket and model, `{tag}:model`
 --   `at`    the version from which the sequence continues; '' for none, '!' if the sequence has
 --           failed
---   `kept`  the checkpoints of a model with history, including `at`: `<step>=<version>`, oldest
---           first, with spaces between; '' without history
+--   `kept`  the checkpoints of a model with history, including `at`, oldest first, with spaces
+--           between (records/sequence.ts); '' without history
 local DAY = 86400000
 
 local function versionKey(base, name, version) return 'state:' .. base .. ':' .. name .. '@' .. version end

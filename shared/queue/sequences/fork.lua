@@ -52,7 +52,7 @@ if at ~= '' then
   local copy = versionKey(base, newName, at)
   redis.call('COPY', versionKey(base, oldName, at), copy, 'REPLACE')
   redis.call('PEXPIREAT', copy, string.format('%.0f', fresh.keptUntil))
-  if old.kept ~= '' then fresh.kept = string.format('%.0f=%s', done, at) end
+  if old.kept ~= '' then fresh.kept = TEXT.checkpoint{step = done, version = at} end
 end
 begin(base, newName, fresh)
 return answerOnce(ARGV.record, ARGV.digest, ARGV.ttl, {'forked', viewOf(base, newName, fresh)})

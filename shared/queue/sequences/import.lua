@@ -49,6 +49,6 @@ end
 local seq = newSequence()
 seq.next, seq.done, seq.pin, seq.at = tonumber(ARGV.step), tonumber(ARGV.step), ARGV.pin, version
 seq.lapses, seq.keptUntil = now + idle, keptUntil
-seq.kept = version == '' and '' or ARGV.step .. '=' .. version
+seq.kept = version == '' and '' or TEXT.checkpoint{step = ARGV.step, version = version}
 begin(base, name, seq)
 return answerOnce(ARGV.record, ARGV.digest, ARGV.ttl, {'imported', viewOf(base, name, seq)})

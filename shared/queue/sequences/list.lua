@@ -28,7 +28,7 @@ repeat
   -- the place to continue.
   table.sort(names)
   for i = 1, #names do
-    local seq = unpackFacts(facts[names[i]])
+    local seq = unpackSequence(facts[names[i]]) or error(UNREADABLE)
     if isThere(seq, now) and (ARGV.version == '' or seq.pin:match('^[^:]*') == ARGV.version) then
       if #views == most then return {views, cursor, names[i - 1] or after} end
       views[#views + 1] = viewOf(ARGV.base, names[i], seq)

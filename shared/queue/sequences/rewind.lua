@@ -30,7 +30,7 @@ if said ~= 'kept' then return {said, viewOf(base, name, seq)} end
 
 local stay, gone = {}, {}
 for item in seq.kept:gmatch('%S+') do
-  local step, version = item:match('^(%d+)=(.+)$')
+  local step, version = item:match(PATTERN.checkpoint(step, version))
   if tonumber(step) <= wanted then
     stay[#stay + 1] = item
   else

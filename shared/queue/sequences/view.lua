@@ -3,7 +3,7 @@
 -- include ../pieces/version.lua
 -- include ../pieces/sequence.lua
 
--- Returns the name, the facts, and the bytes of the state's tensors.
+-- Returns a view (records/sequence.ts).
 local function viewOf(base, name, seq)
   local size = 0
   if seq.at ~= '' and seq.at ~= '!' then
@@ -17,7 +17,7 @@ local function viewOf(base, name, seq)
       size = redis.call('STRLEN', key) - 4 - struct.unpack('<I4', head)
     end
   end
-  return {name, packFacts(seq), size}
+  return LIST.sequenceView{name = name, facts = packSequence(seq), stateBytes = size}
 end
 
 -- Whether a sequence still exists for clients. A sequence with its END, or a failed sequence, is
@@ -39,7 +39,7 @@ local function checkpointAfter(base, name, seq, step)
     at = seq.at
   else
     for item in seq.kept:gmatch('%S+') do
-      local number, version = item:match('^(%d+)=(.+)$')
+      local number, version = item:match(PATTERN.checkpoint(step, version))
       if tonumber(number) <= wanted then at = version end
     end
   end

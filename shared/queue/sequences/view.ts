@@ -1,5 +1,5 @@
 /** The view of a sequence, from the answer of view.lua. */
-import { integer, list, text } from "../../redis/script.js";
+import { checkpoint, sequenceView } from "../../records/sequence.js";
 import { parsePin, type Pin } from "../address.js";
 import { parseFacts, type SequenceFacts } from "../pieces/sequence.js";
 
@@ -23,20 +23,20 @@ export interface SequenceView {
 
 /** @param reply the result of `viewOf` in view.lua */
 export function viewOf(reply: unknown): SequenceView {
-  const [name, facts, size] = list(reply);
-  const known = parseFacts(text(facts));
+  const { name, facts, stateBytes } = sequenceView.read(reply);
+  const known = parseFacts(facts);
   return {
-    name: text(name),
+    name,
     step: Math.max(0, known.done - known.start + 1),
     pin: parsePin(known.pin),
     lapses: known.entry === "" ? known.lapses : undefined,
     version: known.at === "" || known.at === "!" ? undefined : known.at,
-    stateBytes: integer(size),
+    stateBytes,
     checkpoints: stepsKept(known),
   };
 }
 
 function stepsKept({ kept, start, done, at }: SequenceFacts): number[] {
-  const numbers = kept.length > 0 ? kept.map((item) => Number.parseInt(item, 10)) : at === "" ? [] : [done];
+  const numbers = kept.length > 0 ? kept.map((item) => checkpoint.parse(item).step) : at === "" ? [] : [done];
   return numbers.map((number) => number - start + 1).filter((number) => number >= 1);
 }

@@ -7,7 +7,7 @@
 --   ARGV.events    separated by spaces
 --   Returns nothing
 local known = redis.call('HGET', KEYS.wanted, ARGV.tenant)
-local revision = known and tonumber(known:match('^%d+'))
+local revision = known and tonumber(known:match(PATTERN.wanted(revision)))
 if not revision or revision <= tonumber(ARGV.revision) then
-  redis.call('HSET', KEYS.wanted, ARGV.tenant, ARGV.revision .. '|' .. ARGV.events)
+  redis.call('HSET', KEYS.wanted, ARGV.tenant, TEXT.wanted{revision = ARGV.revision, events = ARGV.events})
 end

@@ -2,13 +2,11 @@
 import type { Redis } from "ioredis";
 import type { Lane } from "#shared/queue/address.js";
 import { sequencesKey } from "#shared/queue/keys.js";
+import { sequence } from "#shared/records/sequence.js";
 import { parseFacts, type SequenceFacts } from "#shared/queue/pieces/sequence.js";
 
 type Where = Pick<Lane, "bucket" | "model">;
 type Client = Pick<Redis, "hget" | "hset" | "hdel">;
-
-/** The order of the facts in their text. */
-const order = ["next", "done", "start", "ended", "at", "pin", "entry", "on", "request", "lapses", "keptUntil", "kept"];
 
 /** @param name of the sequence */
 export async function factsOf(redis: Client, where: Where, name: string): Promise<SequenceFacts | undefined> {
@@ -20,13 +18,11 @@ export async function changeFacts(
   redis: Client,
   where: Where,
   name: string,
-  changes: Partial<Record<"lapses" | "keptUntil" | "pin", string | number>>,
+  changes: Partial<SequenceFacts>,
 ): Promise<void> {
   const text = await redis.hget(sequencesKey(where), name);
   if (text === null) throw new Error(`there is no sequence ${name}`);
-  const facts = text.split("|");
-  for (const [fact, value] of Object.entries(changes)) facts[order.indexOf(fact)] = String(value);
-  await redis.hset(sequencesKey(where), name, facts.join("|"));
+  await redis.hset(sequencesKey(where), name, sequence.write({ ...parseFacts(text), ...changes }));
 }
 
 export async function deleteFacts(redis: Client, where: Where, name: string): Promise<void> {

@@ -71,7 +71,7 @@ local function commit(lane, entry, request, kind, body, ttl, apart, reason)
   if reason ~= '' then
     setAside('dead:' .. lane.base, ARGV.limits, now, 'request', requestIn(name), 'job', jobIn(name), 'sequence', '', 'step', '0',
       'reason', reason,
-      'runs', (redis.call('HGET', lane.runs, entry) or '0'):match('^%d+'), 'frame', frameOf(lane.ready, entry))
+      'runs', (redis.call('HGET', lane.runs, entry) or '0'):match(PATTERN.runs(count)), 'frame', frameOf(lane.ready, entry))
   end
   return 'committed'
 end

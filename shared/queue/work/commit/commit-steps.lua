@@ -103,7 +103,7 @@ end
 local function supersede(at, kept, start, step, version)
   local gone = versionsOf(at, kept)
   if history == 1 then return '', gone end
-  local fresh = string.format('%.0f=%s', step, version)
+  local fresh = TEXT.checkpoint{step = step, version = version}
   if start == '1' or kept == '' then return fresh, gone end
   local items = {}
   for item in kept:gmatch('%S+') do items[#items + 1] = item end
@@ -156,7 +156,7 @@ local function commit(lane, entry, request, name, step, start, kind, body, ttl, 
     if reason ~= '' then
       setAside('dead:' .. lane.base, ARGV.limits, now, 'request', requestIn(counted), 'job', jobIn(counted), 'sequence', name,
         'step', string.format('%.0f', step), 'reason', reason,
-        'runs', (redis.call('HGET', lane.runs, entry) or '0'):match('^%d+'), 'frame', frameOf(lane.ready, entry))
+        'runs', (redis.call('HGET', lane.runs, entry) or '0'):match(PATTERN.runs(count)), 'frame', frameOf(lane.ready, entry))
     end
   end
   local from, gone = at, {}
@@ -188,15 +188,17 @@ local function commit(lane, entry, request, name, step, start, kind, body, ttl, 
   if waiting then
     -- The waiting step may be for another version: a START begins under the latest version.
     local next = cmsgpack.unpack(waiting)
-    local deadline = next[1]:match('^[^|]*|[^|]*|[^|]*|[^|]*|(%d+)')
+    local deadline = LIST.waiting(next).facts:match(PATTERN.entry(deadline))
     seq.keptUntil = renewVersions(lane.base, name, from, kept, keptUntil, tonumber(deadline) + DAY)
-    seq.request, seq.on = next[1]:match('^[^|]*'), next[3]
-    if lane.parking and next[3] == lane.pin then
+    seq.request, seq.on = LIST.waiting(next).facts:match(PATTERN.entry(request)), LIST.waiting(next).pin
+    if lane.parking and LIST.waiting(next).pin == lane.pin then
       -- Parks the next step behind other requests, so that a long sequence gets only its share.
-      park(lane.ready, next[1] .. '|' .. from, next[2], next[4], 'next')
+      park(lane.ready, TEXT.entry{LIST.waiting(next).facts, from = from}, LIST.waiting(next).frame,
+        LIST.waiting(next).terms, 'next')
       seq.entry = PARKED
     else
-      seq.entry = redis.call('XADD', 'ready:' .. lane.base .. ':' .. next[3], '*', 'm', next[1] .. '|' .. from, 'b', next[2])
+      seq.entry = redis.call('XADD', 'ready:' .. lane.base .. ':' .. seq.on, '*',
+        'm', TEXT.entry{LIST.waiting(next).facts, from = from}, 'b', LIST.waiting(next).frame)
     end
   else
     seq.keptUntil = renewVersions(lane.base, name, from, kept, keptUntil, lapses + DAY)

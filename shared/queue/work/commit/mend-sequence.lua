@@ -46,8 +46,9 @@ if seq.start <= seq.done then seq.ended = FAILED end
 local waiting = redis.call('LPOP', KEYS.waiting)
 if waiting then
   local next = cmsgpack.unpack(waiting)
-  seq.request, seq.on = next[1]:match('^[^|]*'), next[3]
-  seq.entry = redis.call('XADD', ready .. next[3], '*', 'm', next[1] .. '|!', 'b', next[2])
+  seq.request, seq.on = LIST.waiting(next).facts:match(PATTERN.entry(request)), LIST.waiting(next).pin
+  seq.entry = redis.call('XADD', ready .. seq.on, '*',
+    'm', TEXT.entry{LIST.waiting(next).facts, from = '!'}, 'b', LIST.waiting(next).frame)
   noteSequence(base, name, seq)
 else
   noteSequence(base, name, nil)

@@ -18,7 +18,7 @@ local function openEndings(load, names, now, streams)
   -- other request.
   function ended.look(name)
     if given[name] then return false, true end
-    local brief = parseBrief(open[name])
+    local brief = unpackBrief(open[name] or '')
     if brief then return brief.ended == '0', brief.ended == '1', brief end
     local found = redis.pcall('HMGET', 'out:' .. name, 'kind', 'digest', 'keep', 'job')
     if found.err then return false, true end
@@ -32,12 +32,12 @@ local function openEndings(load, names, now, streams)
     local out = 'out:' .. name
     given[name] = true
     if brief and apart ~= '' then
-      redis.call('SETRANGE', out .. '@' .. apart, 0, now .. '|' .. brief.at)
+      redis.call('SETRANGE', out .. '@' .. apart, 0, HEAD.outcome{ended = now, at = brief.at})
       redis.call('RENAME', out .. '@' .. apart, out)
       return
     end
     if brief then
-      redis.call('SET', out, briefOutcome(now, brief, kind) .. body, 'PX', ttl)
+      redis.call('SET', out, briefOutcome(now, brief, kind, body), 'PX', ttl)
       return
     end
     local job = jobs[name]

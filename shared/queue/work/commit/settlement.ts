@@ -2,6 +2,7 @@
  * The input of a commit: how a request that a worker holds ends, and the new state of its sequence.
  */
 import type { StoredOutcome } from "../../../contract/outcome.js";
+import { outcome as outcomeRecord } from "../../../records/requests.js";
 import type { Call } from "../../../redis/transaction.js";
 import { pinText } from "../../address.js";
 import type { Delivery } from "../../entry.js";
@@ -44,8 +45,8 @@ export type Fate = (typeof fates)[number];
  * In bytes. Longer bodies do not pass through the script, because Lua copies and reads every byte.
  */
 const INLINE_BYTES = 1_024;
-/** A time of 13 digits that the script fills in. */
-const LATER = "0".repeat(13);
+/** A time that the script fills in. */
+const LATER = 0;
 /** Counts the calls of this process, so that each call writes bodies to keys of its own. */
 let calls = 0;
 
@@ -76,7 +77,9 @@ export function givenOutcomes(settlements: readonly Settlement[], consumer: stri
   const args = settlements.map(({ delivery, outcome: { kind, body } }): OutcomeArgs => {
     const { brief, outcomeTtlMs, lane, gateway } = delivery;
     if (!brief || body.length <= INLINE_BYTES) return { kind, body, ttl: outcomeTtlMs, apart: "" };
-    const head = Buffer.from(`${LATER}|${LATER}|${kind}|${pinText(lane)}|${gateway}\n`);
+    const head = Buffer.from(
+      outcomeRecord.write({ ended: LATER, at: LATER, kind, pin: pinText(lane), gateway, body: "" }),
+    );
     const key = `${outcomeKey(delivery)}@${apart}`;
     ahead.push(["SET", key, Buffer.concat([head, body]), "PX", outcomeTtlMs]);
     return { kind, body: "", ttl: outcomeTtlMs, apart };

@@ -15,8 +15,8 @@
 --           'poison'   all allowed runs ended without a commit
 --           'lost'     the caller no longer owns the entry
 if #redis.call('XPENDING', KEYS.ready, ARGV.group, ARGV.entry, ARGV.entry, 1, ARGV.consumer) == 0 then return 'lost' end
-local runs, last = (redis.call('HGET', KEYS.runs, ARGV.entry) or '0 '):match('^(%d+) (.*)$')
+local runs, last = (redis.call('HGET', KEYS.runs, ARGV.entry) or '0 '):match(PATTERN.runs(count, last))
 if last == ARGV.run then return 'run' end
 if tonumber(runs) >= tonumber(ARGV.most) then return 'poison' end
-redis.call('HSET', KEYS.runs, ARGV.entry, (runs + 1) .. ' ' .. ARGV.run)
+redis.call('HSET', KEYS.runs, ARGV.entry, TEXT.runs{count = runs + 1, last = ARGV.run})
 return 'run'
