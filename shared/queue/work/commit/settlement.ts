@@ -101,8 +101,8 @@ export function inlineOutcomes(settlements: readonly Settlement[]): GivenOutcome
 }
 
 /**
- * Makes the arguments of each settlement, in order. `row` returns a single literal, because V8 takes
- * microseconds for an object that two spreads make.
+ * Makes the arguments of each settlement, in order. `row` returns a single literal, because V8
+ * takes microseconds for an object that two spreads make.
  */
 export function rowsOf<S, Row>(
   settlements: readonly S[],
