@@ -7,7 +7,7 @@ import type { batchShape } from "./api/batches.js";
 import type { deadShape } from "./api/dead.js";
 import type { fleetShape } from "./api/fleet.js";
 import type { jobShape } from "./api/jobs.js";
-import type { pageShape } from "./api/page.js";
+import type { pageShape } from "./api/endpoint/page.js";
 import type { scheduleShape } from "./api/schedules.js";
 import type { sequenceShape, sequencesShape } from "./api/sequences.js";
 import type { repositoryShape } from "./doors/kserve-http/endpoints.js";

@@ -3,17 +3,17 @@
  * the service of each. The router, the document, the list and the test of all paths read this
  * table, so no path is in one of them and missing in another.
  */
-import { addEndpoints } from "./api/add-endpoints.js";
-import type { AskedTerms } from "./api/asked.js";
+import { addEndpoints } from "./api/endpoint/add-endpoints.js";
+import type { AskedTerms } from "./api/endpoint/asked.js";
 import { batchEndpoints } from "./api/batches.js";
 import { deadEndpoints } from "./api/dead.js";
 import { deliveryEndpoints } from "./api/deliveries.js";
-import { documentEndpoints, type ApiDocument } from "./api/document.js";
-import type { Endpoint } from "./api/endpoint.js";
+import { documentEndpoints, type ApiDocument } from "./api/endpoint/document.js";
+import type { Endpoint } from "./api/endpoint/endpoint.js";
 import { fileEndpoints } from "./api/files.js";
 import { fleetEndpoints } from "./api/fleet.js";
 import { jobEndpoints } from "./api/jobs.js";
-import { openApi } from "./api/openapi.js";
+import { openApi } from "./api/endpoint/openapi.js";
 import { requestEndpoints } from "./api/requests.js";
 import { scheduleEndpoints } from "./api/schedules.js";
 import { sequenceEndpoints } from "./api/sequences.js";

@@ -4,9 +4,9 @@
  */
 
 /**
- * @import { Answer, Endpoint } from "../gateway/api/endpoint.js"
+ * @import { Answer, Endpoint } from "../gateway/api/endpoint/endpoint.js"
  * @import { Group } from "../gateway/endpoints.js"
- * @import { Schema } from "../gateway/api/parameters.js"
+ * @import { Schema } from "../gateway/api/endpoint/parameters.js"
  * @typedef {readonly string[]} Codes
  * @typedef {object} Shown the parts of a schema that the page shows
  * @property {string | string[]} [type]
@@ -18,7 +18,7 @@
  * @property {string[]} [enum]
  * @property {Shown} [items]
  * @property {Shown[]} [anyOf]
- * @typedef {typeof import("../gateway/api/refusals.js")} Refusals
+ * @typedef {typeof import("../gateway/api/endpoint/refusals.js")} Refusals
  */
 
 /** The pages of docs/ that show the use of a noun. */

@@ -13,8 +13,8 @@ const root = join(import.meta.dirname, "..");
 const dist = new URL("../dist/gateway/", import.meta.url).href;
 /** @type {typeof import("../gateway/endpoints.js")} */
 const { endpoints } = await import(`${dist}endpoints.js`);
-/** @type {typeof import("../gateway/api/openapi.js")} */
-const { openApi } = await import(`${dist}api/openapi.js`);
+/** @type {typeof import("../gateway/api/endpoint/openapi.js")} */
+const { openApi } = await import(`${dist}api/endpoint/openapi.js`);
 
 if (process.argv.includes("--list")) {
   const placesOf = sentences();

@@ -16,8 +16,8 @@ import { testTable } from "./test-table.mjs";
 const dist = new URL("../dist/", import.meta.url).href;
 /** @type {typeof import("../gateway/endpoints.js")} */
 const { groups } = await import(`${dist}gateway/endpoints.js`);
-/** @type {typeof import("../gateway/api/refusals.js")} */
-const refusals = await import(`${dist}gateway/api/refusals.js`);
+/** @type {typeof import("../gateway/api/endpoint/refusals.js")} */
+const refusals = await import(`${dist}gateway/api/endpoint/refusals.js`);
 /** @type {typeof import("../gateway/config.js")} */
 const { gatewaySettings } = await import(`${dist}gateway/config.js`);
 /** @type {typeof import("../gateway/doors/jobs/config.js")} */

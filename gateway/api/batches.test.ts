@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { orderMembers } from "./batches.js";
-import { readMembers } from "./members.js";
+import { readMembers } from "./endpoint/members.js";
 
 const good = { endpoint: "/v1/chat/completions", input_file_id: "file-a", completion_window: "24h" };
 const read = (given: object) => readMembers(Buffer.from(JSON.stringify(given)), orderMembers);

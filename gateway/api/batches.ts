@@ -5,9 +5,9 @@ import { batchStatuses } from "../batches/batch.js";
 import { jsonReply, withHeaders } from "../formats/reply.js";
 import { ParameterError } from "../generation/parameters.js";
 import type { BatchOrder, BatchService } from "../service/batches.js";
-import { endpointsOf } from "./endpoint.js";
-import { needed, type Member } from "./members.js";
-import { listOf, pageQuery, pageShape } from "./page.js";
+import { endpointsOf } from "./endpoint/endpoint.js";
+import { needed, type Member } from "./endpoint/members.js";
+import { listOf, pageQuery, pageShape } from "./endpoint/page.js";
 
 const endpoint = endpointsOf<BatchService>();
 

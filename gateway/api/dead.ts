@@ -2,10 +2,10 @@
 import { z } from "zod";
 import { jsonReply } from "../formats/reply.js";
 import type { DeadService } from "../service/dead.js";
-import { endpointsOf } from "./endpoint.js";
+import { endpointsOf } from "./endpoint/endpoint.js";
 import { accepted, jobShape, retryRefusals } from "./jobs.js";
-import { listOf, longLimit, pageShape } from "./page.js";
-import { text } from "./parameters.js";
+import { listOf, longLimit, pageShape } from "./endpoint/page.js";
+import { text } from "./endpoint/parameters.js";
 
 const endpoint = endpointsOf<DeadService>();
 

@@ -4,9 +4,9 @@ import { InferenceError } from "#shared/errors.js";
 import { deliveryStates } from "#shared/queue/webhooks/deliveries.js";
 import { jsonReply } from "../formats/reply.js";
 import type { DeliveryService } from "../service/deliveries.js";
-import { endpointsOf } from "./endpoint.js";
-import { listOf, pageQuery, pageShape } from "./page.js";
-import { text, type Parameter } from "./parameters.js";
+import { endpointsOf } from "./endpoint/endpoint.js";
+import { listOf, pageQuery, pageShape } from "./endpoint/page.js";
+import { text, type Parameter } from "./endpoint/parameters.js";
 
 const endpoint = endpointsOf<DeliveryService>();
 

@@ -7,10 +7,10 @@ import { ParameterError } from "../generation/parameters.js";
 import { endUnread } from "../http/body.js";
 import { send } from "../http/send.js";
 import type { FileService } from "../service/files.js";
-import { endpointsOf } from "./endpoint.js";
+import { endpointsOf } from "./endpoint/endpoint.js";
 import { download, upload } from "./file-transfer.js";
-import { listOf, pageShape } from "./page.js";
-import { text, type Parameter } from "./parameters.js";
+import { listOf, pageShape } from "./endpoint/page.js";
+import { text, type Parameter } from "./endpoint/parameters.js";
 
 const endpoint = endpointsOf<FileService>();
 

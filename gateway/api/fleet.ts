@@ -3,7 +3,7 @@ import { z } from "zod";
 import { durabilities } from "#shared/durability.js";
 import type { Fleet } from "../fleet/watch.js";
 import { jsonReply } from "../formats/reply.js";
-import { endpointsOf } from "./endpoint.js";
+import { endpointsOf } from "./endpoint/endpoint.js";
 
 const endpoint = endpointsOf<Pick<Fleet, "describe">>();
 

@@ -14,12 +14,12 @@ import { readLabel } from "../jobs/options.js";
 import { renderEnd } from "../jobs/render-end.js";
 import type { ToldJob } from "../jobs/view.js";
 import type { JobBody, JobService } from "../service/jobs.js";
-import type { Asked } from "./asked.js";
-import { endpointsOf } from "./endpoint.js";
-import { forModel, modelOf } from "./model-path.js";
-import { listText, longLimit, pageShape } from "./page.js";
-import { text, type Parameter } from "./parameters.js";
-import { queueRefusals, runFailures } from "./refusals.js";
+import type { Asked } from "./endpoint/asked.js";
+import { endpointsOf } from "./endpoint/endpoint.js";
+import { forModel, modelOf } from "./endpoint/model-path.js";
+import { listText, longLimit, pageShape } from "./endpoint/page.js";
+import { text, type Parameter } from "./endpoint/parameters.js";
+import { queueRefusals, runFailures } from "./endpoint/refusals.js";
 
 export interface JobEndpointTerms {
   readonly jobs: JobService;

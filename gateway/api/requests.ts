@@ -4,7 +4,7 @@ import { errorKinds } from "#shared/errors.js";
 import { jsonReply, jsonTextReply, noContent, type Reply } from "../formats/reply.js";
 import { requestStates, type RequestState } from "../requests/status.js";
 import type { RequestService } from "../service/requests.js";
-import { endpointsOf } from "./endpoint.js";
+import { endpointsOf } from "./endpoint/endpoint.js";
 
 const endpoint = endpointsOf<RequestService>();
 

@@ -4,9 +4,9 @@ import { jsonTextReply, noContent, withHeaders } from "../formats/reply.js";
 import { renderSchedule, scheduleStates } from "../schedules/schedule.js";
 import type { StoredSchedule } from "../schedules/schedules.js";
 import type { ScheduleService } from "../service/schedules.js";
-import { endpointsOf } from "./endpoint.js";
-import { forModel, modelOf } from "./model-path.js";
-import { listText, pageQuery, pageShape } from "./page.js";
+import { endpointsOf } from "./endpoint/endpoint.js";
+import { forModel, modelOf } from "./endpoint/model-path.js";
+import { listText, pageQuery, pageShape } from "./endpoint/page.js";
 
 const endpoint = endpointsOf<ScheduleService>();
 

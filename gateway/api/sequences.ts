@@ -9,11 +9,11 @@ import { jsonReply } from "../formats/reply.js";
 import { pathOf } from "../http/router.js";
 import { readSequenceId, type Change, type Named } from "../sequences/sequence-id.js";
 import type { SequenceService } from "../service/sequences.js";
-import type { Asked } from "./asked.js";
-import { endpointsOf } from "./endpoint.js";
-import { needed, type Member } from "./members.js";
-import { forModel, modelOf } from "./model-path.js";
-import { pageSize, text, type Parameter } from "./parameters.js";
+import type { Asked } from "./endpoint/asked.js";
+import { endpointsOf } from "./endpoint/endpoint.js";
+import { needed, type Member } from "./endpoint/members.js";
+import { forModel, modelOf } from "./endpoint/model-path.js";
+import { pageSize, text, type Parameter } from "./endpoint/parameters.js";
 
 const endpoint = endpointsOf<SequenceService>();
 

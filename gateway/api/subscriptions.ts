@@ -5,8 +5,8 @@ import { asSize, asString } from "#shared/json/members.js";
 import { jsonReply, withHeaders, type Reply } from "../formats/reply.js";
 import { readLabel, type Label } from "../jobs/options.js";
 import type { Subscription, SubscriptionService } from "../service/subscriptions.js";
-import { endpointsOf } from "./endpoint.js";
-import { size, string, type Member } from "./members.js";
+import { endpointsOf } from "./endpoint/endpoint.js";
+import { size, string, type Member } from "./endpoint/members.js";
 
 const endpoint = endpointsOf<SubscriptionService>();
 

@@ -4,9 +4,9 @@ import { eventTypes, type EventType } from "#shared/queue/pieces/events.js";
 import { jsonReply, noContent, withHeaders } from "../formats/reply.js";
 import { MOST_OVERLAP_MS, type WebhookService } from "../service/webhooks.js";
 import { readEvents, readSecret } from "../webhooks/read.js";
-import { endpointsOf } from "./endpoint.js";
-import { anything, boolean, needed, size, type Member } from "./members.js";
-import { listOf, pageQuery, pageShape } from "./page.js";
+import { endpointsOf } from "./endpoint/endpoint.js";
+import { anything, boolean, needed, size, type Member } from "./endpoint/members.js";
+import { listOf, pageQuery, pageShape } from "./endpoint/page.js";
 
 const endpoint = endpointsOf<WebhookService>();
 

@@ -13,7 +13,7 @@ const TRANSPORT =
   /\b(?:from|import|import\() ?"(hono(?:\/[^"]*)?|@(?:hono|grpc)\/[^"]*|node:http[s2]?|ws|light-my-request|[^"]*\/http\/[^"]*)"/;
 const ADDS_PATH = /\b(?:router\.add|app\.(?:get|post|put|patch|delete|all|on|route))\(/;
 /** The router, the file that adds the declared endpoints, and the operators' board. */
-const MAY_ADD = ["gateway/http/router.ts", "gateway/api/add-endpoints.ts", "gateway/doors/jobs/board.ts"];
+const MAY_ADD = ["gateway/http/router.ts", "gateway/api/endpoint/add-endpoints.ts", "gateway/doors/jobs/board.ts"];
 
 /**
  * @param {string} root

@@ -48,6 +48,7 @@ export const order = [
   "gateway/subscriptions",
   "gateway/service",
   "gateway/http",
+  "gateway/api/endpoint",
   "gateway/api",
   "gateway/api/streams",
   "gateway/doors/kserve-http",

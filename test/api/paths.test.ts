@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { describe, expect, it } from "vitest";
-import type { Method } from "../../gateway/api/endpoint.js";
+import type { Method } from "../../gateway/api/endpoint/endpoint.js";
 import { endpoints } from "../../gateway/endpoints.js";
 import { root } from "../support/fleet/root.js";
 import { useFleet } from "../support/fleet/use-fleet.js";

@@ -8,8 +8,8 @@ import { TOKEN_STREAM } from "#shared/capture/captured.js";
 import { ID_HEADER } from "#shared/nats/connect.js";
 import { labelledSubject, labelToken, tokenSubject } from "#shared/queue/keys.js";
 import { jsonTextReply } from "../../formats/reply.js";
-import type { ApiDocument } from "../document.js";
-import { endpointsOf } from "../endpoint.js";
+import type { ApiDocument } from "../endpoint/document.js";
+import { endpointsOf } from "../endpoint/endpoint.js";
 import { offsetOf } from "./durable-form.js";
 
 const endpoint = endpointsOf<ApiDocument>();

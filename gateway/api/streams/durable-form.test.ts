@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { recordAt, lastRecord } from "../../../test/fixtures/token-records.js";
 import { recordOf } from "../../stream/records.js";
-import { readQuery } from "../parameters.js";
+import { readQuery } from "../endpoint/parameters.js";
 import {
   bodyOf,
   bodyParts,

@@ -11,7 +11,7 @@ import type { StreamRecord } from "../../stream/open-stream.js";
 import { textOf } from "../../stream/records.js";
 import type { Tail } from "../../stream/page-status.js";
 import type { Piece } from "../../stream/stream-log.js";
-import type { Parameter, ParameterValues } from "../parameters.js";
+import type { Parameter, ParameterValues } from "../endpoint/parameters.js";
 import { chunkWriter } from "./ai-chunks.js";
 
 /**

@@ -12,7 +12,7 @@ import { openSse } from "../../http/sse.js";
 import { endWhenStopping } from "../../http/stopping.js";
 import type { RequestService } from "../../service/requests.js";
 import type { Piece, StreamLog } from "../../stream/stream-log.js";
-import { endpointsOf } from "../endpoint.js";
+import { endpointsOf } from "../endpoint/endpoint.js";
 import {
   bodyOf,
   bodyParts,

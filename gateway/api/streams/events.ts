@@ -6,8 +6,8 @@ import { emptyReply, withHeaders } from "../../formats/reply.js";
 import { openSse } from "../../http/sse.js";
 import type { RequestService } from "../../service/requests.js";
 import type { Cursor } from "../../stream/cursor.js";
-import { endpointsOf } from "../endpoint.js";
-import type { Parameter } from "../parameters.js";
+import { endpointsOf } from "../endpoint/endpoint.js";
+import type { Parameter } from "../endpoint/parameters.js";
 
 const endpoint = endpointsOf<RequestService>();
 

@@ -15,8 +15,8 @@ import type { Log } from "../../http/router.js";
 import type { Cursor } from "../../stream/cursor.js";
 import { onlyTenant, type TenantOf } from "../../http/tenant.js";
 import type { RequestService } from "../../service/requests.js";
-import { endpointsOf } from "../endpoint.js";
-import { readQuery } from "../parameters.js";
+import { endpointsOf } from "../endpoint/endpoint.js";
+import { readQuery } from "../endpoint/parameters.js";
 import { firstIndex, positionQuery } from "./events.js";
 
 const endpoint = endpointsOf<RequestService>();

@@ -5,11 +5,11 @@
 import { z } from "zod";
 import { fixedError } from "#shared/errors.js";
 import { parseRequestJson } from "#shared/json/members.js";
-import { acceptedAnswer } from "../../api/accepted.js";
-import type { Asked } from "../../api/asked.js";
-import { endpointsOf, type Endpoint } from "../../api/endpoint.js";
-import { forModel, modelOf } from "../../api/model-path.js";
-import { queueRefusals, runFailures } from "../../api/refusals.js";
+import { acceptedAnswer } from "../../api/endpoint/accepted.js";
+import type { Asked } from "../../api/endpoint/asked.js";
+import { endpointsOf, type Endpoint } from "../../api/endpoint/endpoint.js";
+import { forModel, modelOf } from "../../api/endpoint/model-path.js";
+import { queueRefusals, runFailures } from "../../api/endpoint/refusals.js";
 import type { ModelDirectory } from "../../fleet/models.js";
 import type { Fleet } from "../../fleet/watch.js";
 import {

@@ -4,8 +4,8 @@
  */
 import { z } from "zod";
 import { fixedError, InferenceError } from "#shared/errors.js";
-import { endpointsOf, type Endpoint, type Method } from "../../api/endpoint.js";
-import { forModel } from "../../api/model-path.js";
+import { endpointsOf, type Endpoint, type Method } from "../../api/endpoint/endpoint.js";
+import { forModel } from "../../api/endpoint/model-path.js";
 import { errorReply } from "../../formats/errors.js";
 import { jsonReply } from "../../formats/reply.js";
 

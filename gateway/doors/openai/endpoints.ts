@@ -5,10 +5,10 @@
 import { z } from "zod";
 import { parseRequestJson } from "#shared/json/members.js";
 import type { Inference } from "../../admission/inference.js";
-import { acceptedAnswer } from "../../api/accepted.js";
-import type { Asked } from "../../api/asked.js";
-import { endpointsOf } from "../../api/endpoint.js";
-import { queueRefusals, runFailures } from "../../api/refusals.js";
+import { acceptedAnswer } from "../../api/endpoint/accepted.js";
+import type { Asked } from "../../api/endpoint/asked.js";
+import { endpointsOf } from "../../api/endpoint/endpoint.js";
+import { queueRefusals, runFailures } from "../../api/endpoint/refusals.js";
 import type { Fleet } from "../../fleet/watch.js";
 import { textBodyLimit } from "../../formats/limits.js";
 import { parseChatRequest } from "../../formats/openai/chat.js";

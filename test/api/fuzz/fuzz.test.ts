@@ -6,7 +6,7 @@ import { Agent, createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { documentPath } from "../../../gateway/api/openapi.js";
+import { documentPath } from "../../../gateway/api/endpoint/openapi.js";
 import { endpoints } from "../../../gateway/endpoints.js";
 import { POISON_INPUT } from "../../fixtures/models/chain-reference.js";
 import { useFleet } from "../../support/fleet/use-fleet.js";

@@ -1,5 +1,5 @@
 /** `/openapi.json`: the document of the HTTP API. */
-import { jsonTextReply } from "../formats/reply.js";
+import { jsonTextReply } from "../../formats/reply.js";
 import { endpointsOf } from "./endpoint.js";
 
 /** The text of the document, which is made at its first request. */

@@ -2,12 +2,12 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Context } from "hono";
 import { InferenceError } from "#shared/errors.js";
-import type { Bodies, BodyTerms } from "../http/bodies.js";
-import { readIdempotencyKey } from "../http/headers.js";
-import type { Limits } from "../formats/limits.js";
-import type { GatewayEnv } from "../http/router.js";
-import type { TenantOf } from "../http/tenant.js";
-import type { Caller } from "../service/caller.js";
+import type { Bodies, BodyTerms } from "../../http/bodies.js";
+import { readIdempotencyKey } from "../../http/headers.js";
+import type { Limits } from "../../formats/limits.js";
+import type { GatewayEnv } from "../../http/router.js";
+import type { TenantOf } from "../../http/tenant.js";
+import type { Caller } from "../../service/caller.js";
 import type { Endpoint } from "./endpoint.js";
 import { readMembers, type Members, type MemberValues } from "./members.js";
 import { readQuery, type Parameters, type ParameterValues } from "./parameters.js";

@@ -1,5 +1,5 @@
 /** Adds declared endpoints to the router: each path with its methods, in the declared order. */
-import type { Router } from "../http/router.js";
+import type { Router } from "../../http/router.js";
 import { Asked, type AskedTerms } from "./asked.js";
 import type { Endpoint } from "./endpoint.js";
 

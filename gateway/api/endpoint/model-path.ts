@@ -1,6 +1,6 @@
 /** The paths to a model: their two spellings, and the model that they name. */
 import { InferenceError } from "#shared/errors.js";
-import type { ModelName } from "../fleet/models.js";
+import type { ModelName } from "../../fleet/models.js";
 import type { Asked } from "./asked.js";
 import type { Endpoint } from "./endpoint.js";
 

@@ -4,7 +4,7 @@
  */
 import type { z } from "zod";
 import type { ErrorCode } from "#shared/errors.js";
-import type { Reply } from "../formats/reply.js";
+import type { Reply } from "../../formats/reply.js";
 import type { Asked } from "./asked.js";
 import type { Members } from "./members.js";
 import type { Parameters } from "./parameters.js";
@@ -24,7 +24,7 @@ export interface Declared<S, P extends Parameters, M extends Members> {
   readonly method: Method;
   /** A segment `:name` is chosen by the client. */
   readonly path: string;
-  /** Undefined if the path names no tenant, and shows nothing of any tenant. */
+  /** Undefined if the answer is the same for every tenant. Then the gateway reads no tenant. */
   readonly right?: Right;
   /** Whether a caller without a valid tenant may ask, too. Then `caller.tenant` is empty. */
   readonly isTenantOptional?: boolean;

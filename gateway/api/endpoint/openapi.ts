@@ -4,7 +4,7 @@
  */
 import { z } from "zod";
 import type { ErrorCode } from "#shared/errors.js";
-import { errorShapeOf, openAiCode, type ErrorShape } from "../formats/errors.js";
+import { errorShapeOf, openAiCode, type ErrorShape } from "../../formats/errors.js";
 import type { Answer, Endpoint } from "./endpoint.js";
 import type { Schema } from "./parameters.js";
 import { refusalsByStatus } from "./refusals.js";
