@@ -51,6 +51,7 @@ const long = [
   "faults/redis/fleet",
   "faults/devices/webgpu",
   "faults/streams/relay",
+  "faults/streams/relay-nats",
 ].map((name) => join(import.meta.dirname, fileOf(name)));
 
 class LongestFirst extends BaseSequencer {

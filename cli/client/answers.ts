@@ -5,8 +5,8 @@ import type { Page } from "../../gateway/answers.js";
 import { jsonOf, type Gateway } from "./gateway.js";
 
 /**
- * Parses an answer. An integer beyond 2^53 becomes a bigint. Every member may be absent, because
- * the gateway may have another version.
+ * Parses an answer. An integer beyond 2^53 becomes a bigint. Each member of the answer may be
+ * absent, because the gateway may have another version; a member that is there is as declared.
  */
 export function readAnswer<Answer>(text: string, isTensorData?: IsTensorData): Partial<Answer> {
   const value = parseJson(Buffer.from(text), isTensorData);

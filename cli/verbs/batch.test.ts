@@ -13,7 +13,7 @@ describe("what is shown of a batch", () => {
     expect(bar).toBe("[############............] 50 % 100/200, 10 failed, 12/s in_progress");
   });
 
-  it("is read from what a gateway answers, whatever is missing of it", () => {
+  it("is read from a gateway's answer, whichever member the answer lacks", () => {
     const text = JSON.stringify({
       status: "failed",
       errors: { object: "list", data: [{ code: "empty_file", message: "no\nrequests", line: 3, param: null }] },

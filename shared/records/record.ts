@@ -45,7 +45,7 @@ export class TextRecord<F extends Fields> {
       return { name, field, before: i === 0 ? "" : (field.separator ?? separator) };
     });
     const pattern = this.pattern(this.places.map(({ name }) => name));
-    this.#form = new RegExp(pattern.replaceAll("|", String.raw`\|`).replaceAll("%", "\\"), "s");
+    this.#form = formOf(pattern);
   }
 
   /** @throws TypeError for a text that is no such record */
@@ -83,10 +83,12 @@ export class TextRecord<F extends Fields> {
 export class ListRecord<F extends Fields> {
   readonly fields: F;
   readonly places: readonly Place[];
+  readonly #forms: readonly RegExp[];
 
   constructor(fields: F) {
     this.fields = fields;
     this.places = Object.entries(fields).map(([name, field]) => ({ name, field, before: "" }));
+    this.#forms = this.places.map(({ field }) => (field.pattern === undefined ? /^/ : formOf(`^${field.pattern}$`)));
   }
 
   /** @throws TypeError for a reply that is no such list */
@@ -94,13 +96,26 @@ export class ListRecord<F extends Fields> {
     const list: readonly unknown[] = Array.isArray(reply) ? reply : [];
     if (list.length !== this.places.length) throw new TypeError(`a list of ${list.length} values is no such record`);
     const values: Record<string, unknown> = {};
-    for (const [i, { name, field }] of this.places.entries()) values[name] = field.read(textOf(list[i]), list[i]);
+    for (const [i, { name, field }] of this.places.entries()) {
+      const text = textOf(list[i]);
+      if (this.#forms[i]?.test(text) !== true) throw new TypeError(`no such ${name}: ${JSON.stringify(text)}`);
+      values[name] = field.read(text, list[i]);
+    }
     return values as Values<F>;
   }
 }
 
+/**
+ * The same form as a Lua pattern.
+ * @throws TypeError for a class of characters that means something else there
+ */
+function formOf(pattern: string): RegExp {
+  if (/%[^d\W]/.test(pattern)) throw new TypeError(`only %d is a class of both: ${pattern}`);
+  return new RegExp(pattern.replaceAll("|", String.raw`\|`).replaceAll("%", "\\"), "s");
+}
+
 /** @throws TypeError for a reply that is neither string nor number */
-function textOf(reply: unknown): string {
+export function textOf(reply: unknown): string {
   if (Buffer.isBuffer(reply)) return reply.toString("utf8");
   if (typeof reply === "string" || typeof reply === "number") return String(reply);
   throw new TypeError(`expected a string reply, got ${typeof reply}`);

@@ -8,6 +8,7 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { dropIfSilent, type RedisClient } from "./connect.js";
 import { resolveRecords } from "../records/lua.js";
+import { textOf as text } from "../records/record.js";
 import { untilReplicated } from "./replicated.js";
 import { flattener, resolveNames, type Named, type Names } from "./script-names.js";
 import { ABSENT, absentKey } from "./slots.js";
@@ -118,20 +119,14 @@ export function words<const Word extends string>(allowed: readonly Word[]): (rep
   return (reply) => list(reply).map((item) => word(item, allowed));
 }
 
+export { text };
+
 /** @throws TypeError for a word that is not allowed */
 export function word<const Word extends string>(reply: unknown, allowed: readonly Word[]): Word {
   const said = text(reply);
   const known = allowed.find((candidate) => candidate === said);
   if (known === undefined) throw new TypeError(`script answered ${JSON.stringify(said)}`);
   return known;
-}
-
-/** @throws TypeError for a reply that is neither string nor number */
-export function text(reply: unknown): string {
-  if (Buffer.isBuffer(reply)) return reply.toString("utf8");
-  if (typeof reply === "string") return reply;
-  if (typeof reply === "number") return String(reply);
-  throw new TypeError(`expected a string reply, got ${typeof reply}`);
 }
 
 /** @throws TypeError for a reply that is no bulk string */

@@ -208,7 +208,7 @@ describe("a webhook of a job's own", () => {
 
   it("keeps a long body, whose memory its reader takes", async () => {
     const tenant = newTenant();
-    const text = JSON.stringify({ infer: simpleBody(2), webhook: { url: receiver.url("/long") }, run_at: soon() });
+    const text = JSON.stringify({ infer: simpleBody(2), webhook: { url: receiver.url("/long-body") }, run_at: soon() });
     const { body } = await submit(
       served.url,
       "simple",
@@ -216,7 +216,7 @@ describe("a webhook of a job's own", () => {
       tenant,
     );
     expect(await ended(other(), body.id, tenant)).toMatchObject({ state: "completed" });
-    await events("/long", 1);
+    await events("/long-body", 1);
   });
 
   it.each([

@@ -143,5 +143,5 @@ async function write(
 /** The versions of an idle sequence; none for a busy sequence. */
 function versionsOf(facts: SequenceFacts | undefined): string[] {
   if (facts === undefined || facts.entry !== "" || facts.at === "" || facts.at === "!") return [];
-  return [...new Set([facts.at, ...facts.kept.map((item) => checkpoint.parse(item).version)])];
+  return [...new Set([facts.at, ...facts.kept.flatMap((item) => checkpoint.read(item)?.version ?? [])])];
 }

@@ -26,11 +26,6 @@ export type ParameterValues<P extends Parameters> = { readonly [N in keyof P]: R
 /** A text of any form; the service says what it may be. */
 export const text: Parameter<string | undefined> = { schema: { type: "string" }, read: ([given]) => given };
 
-/** The beginning of a text that a client sent, for a refusal. */
-function shown(given: string): string {
-  return given.slice(0, 64);
-}
-
 /**
  * How many items a page has at most.
  * @param digits most digits of the text, leading zeros included
@@ -42,10 +37,7 @@ export function pageSize(usual: number, most: number, digits = 6): Parameter<num
       if (given === undefined) return usual;
       const size = /^\d+$/.test(given) && given.length <= digits ? Number(given) : 0;
       if (size >= 1 && size <= most) return size;
-      throw new InferenceError(
-        "invalid_argument",
-        `${name} must be an integer from 1 to ${most}, not '${shown(given)}'`,
-      );
+      throw new InferenceError("invalid_argument", `${name} must be an integer from 1 to ${most}, not '${given}'`);
     },
   };
 }
@@ -63,7 +55,7 @@ export function readQuery<P extends Parameters>(url: string, parameters: P, igno
     if (parameter === undefined) {
       if (ignoresOthers) continue;
       const names = Object.keys(parameters).join(", ");
-      throw new InferenceError("invalid_argument", `unknown query parameter '${shown(name)}'; there are: ${names}`);
+      throw new InferenceError("invalid_argument", `unknown query parameter '${name}'; there are: ${names}`);
     }
     const before = given.get(name);
     if (before === undefined) given.set(name, [value]);

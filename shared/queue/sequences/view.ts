@@ -37,6 +37,6 @@ export function viewOf(reply: unknown): SequenceView {
 }
 
 function stepsKept({ kept, start, done, at }: SequenceFacts): number[] {
-  const numbers = kept.length > 0 ? kept.map((item) => checkpoint.parse(item).step) : at === "" ? [] : [done];
+  const numbers = kept.length > 0 ? kept.flatMap((item) => checkpoint.read(item)?.step ?? []) : at === "" ? [] : [done];
   return numbers.map((number) => number - start + 1).filter((number) => number >= 1);
 }

@@ -48,7 +48,7 @@ function programOf(member: string, version: Version): string {
   return program;
 }
 
-const knowsJobs = find("jobs", "earlier") !== undefined;
+const knowsJobs = earlier !== "" && find("jobs", "earlier") !== undefined;
 
 /** At first every other gateway and worker runs the earlier version, and no jobs process does. */
 function half(member: string): string | undefined {
