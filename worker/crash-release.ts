@@ -1,6 +1,6 @@
 /**
- * Declares a worker process dead after its end. A supervisor that has seen the death need not wait
- * until other workers notice the silence, because no new process takes the dead one's name.
+ * Buries a worker process after its death. A supervisor that has seen the death need not wait until
+ * other workers notice the silence, because no new process takes the dead process's name.
  */
 import type { Logger } from "pino";
 import type { Lane } from "#shared/queue/address.js";
@@ -8,7 +8,7 @@ import { bury } from "#shared/queue/work/liveness/bury.js";
 import { ownedByLane } from "#shared/queue/work/read/owned.js";
 import { connectRedis, whenReady } from "#shared/redis/connect.js";
 
-/** The facts that a supervisor needs to free the entries of its dead worker. */
+/** The facts that a supervisor needs to bury its worker. */
 export interface CrashRelease {
   /** The worker's name in the consumer group of each of its lanes. */
   readonly consumer: string;

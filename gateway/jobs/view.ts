@@ -1,4 +1,4 @@
-/** Renders the view of a job, from its two records. */
+/** Renders the view of a job, which a script has computed (`shared/queue/jobs/view.lua`). */
 import { readOutcome } from "#shared/contract/outcome.js";
 import {
   decodeRequestId,

@@ -1,8 +1,8 @@
 /**
  * The steps of one model that this worker owns right now, from all lanes. A step leaves the
  * holdings after a commit, after a release, or after a takeover by another worker. A step that this
- * worker gives up in any other way still belongs to this worker in Redis. So the holdings remember
- * the step until the worker takes it back.
+ * worker gives up in any other way may still be this worker's in Redis. So the holdings remember
+ * the step, and the worker takes it back if the worker still owns the entry.
  */
 import { createHash } from "node:crypto";
 import { decodeFrame, type Frame } from "#shared/frame.js";

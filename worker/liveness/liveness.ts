@@ -51,9 +51,10 @@ export interface LivenessSettings {
 /** Longest try to leave the fleet, in ms. Other workers find the remaining entries later, too. */
 const LEAVE_BUDGET_MS = 5_000;
 /**
- * Part of a lease without an answer after which other workers are about to take the waiting steps.
+ * After this part of a lease without an answer from Redis, the worker gives up its waiting steps.
+ * Other workers are about to take these steps.
  */
-const FENCE = 0.8;
+const GIVE_UP_AFTER = 0.8;
 /** Least time between two writes of the health file, in ms. Its readers look at seconds. */
 const HEALTH_EVERY_MS = 500;
 
@@ -80,7 +81,7 @@ export class Liveness {
   #followedAt = -Infinity;
   #stopListening: () => void = () => undefined;
   /** Whether the worker has given up waiting steps since the last answered beat. */
-  #isFenced = false;
+  #hasGivenUp = false;
   #healthAt = -Infinity;
 
   constructor(settings: LivenessSettings) {
@@ -198,7 +199,7 @@ export class Liveness {
     try {
       answer = await heartbeat(redis, { worker, leaseMs, silentMs, connection });
     } catch (error) {
-      return this.#fence(error);
+      return this.#giveUpWaiting(error);
     }
     try {
       await this.#answered(answer, name);
@@ -225,8 +226,8 @@ export class Liveness {
       }
       this.#reclaimer.visit(graves, this.#living);
     }
-    this.#reclaimer.takeBack(this.#isFenced);
-    this.#isFenced = false;
+    this.#reclaimer.takeBack(this.#hasGivenUp);
+    this.#hasGivenUp = false;
   }
 
   /** Looks at the silent workers while the beats continue. */
@@ -270,11 +271,11 @@ export class Liveness {
    * most likely a replica is replacing the registry's master. Until then no worker can take steps
    * over, so this worker keeps its own.
    */
-  #fence(error: unknown): void {
+  #giveUpWaiting(error: unknown): void {
     const { redis, outageGuard, leaseMs, log } = this.#settings;
     const now = this.#world.now();
-    if (outageGuard.silentFor(now) <= leaseMs * FENCE || reachesOthers(redis)) return;
-    this.#isFenced = true;
+    if (outageGuard.silentFor(now) <= leaseMs * GIVE_UP_AFTER || reachesOthers(redis)) return;
+    this.#hasGivenUp = true;
     let steps = 0;
     for (const { holdings } of this.#reclaimer.models) {
       const unbegun = holdings.unbegun();

@@ -32,7 +32,10 @@ export interface Declared<S, P extends Parameters, M extends Members> {
   readonly does: string;
   /** Absent if the endpoint reads no query; then it ignores a query. */
   readonly query?: P;
-  /** Whether the endpoint ignores other parameters, and takes the first of several. */
+  /**
+   * Whether the endpoint ignores parameters that `query` does not name. If a parameter comes more
+   * than once, such an endpoint takes the first value.
+   */
   readonly ignoresOthers?: boolean;
   /** The members of a JSON object. */
   readonly members?: M;

@@ -44,7 +44,8 @@ export function pageSize(usual: number, most: number, digits = 6): Parameter<num
 
 /**
  * @param url with the query
- * @param ignoresOthers whether to ignore other parameters, and to take the first of several
+ * @param ignoresOthers whether to ignore parameters that `parameters` does not name; if a parameter
+ * then comes more than once, its first value counts
  * @throws InferenceError for a parameter that the path does not have, or that comes twice
  */
 export function readQuery<P extends Parameters>(url: string, parameters: P, ignoresOthers = false): ParameterValues<P> {

@@ -1,5 +1,5 @@
--- view.lua: how a job stands, from its record (job.lua) and its request's record (outcome.lua). A
--- piece of the scripts that read jobs.
+-- view.lua: how a job stands, from its record (job.lua), its request's record (outcome.lua) and the
+-- queue. A piece of the scripts that read jobs.
 --   `group`  the consumer group of the ready streams   `now`  Redis ms
 -- include ../pieces/outcome.lua
 -- include ../pieces/kept.lua

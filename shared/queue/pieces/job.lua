@@ -1,6 +1,7 @@
 -- job.lua: the record of a job, beside the record of the request that runs the job. The job's
--- record holds the client's submission. Only the request's record (outcome.lua) says how the job
--- stands; that record has a field `job` with the job's name. A further run of the job gets a new
+-- record holds the client's submission. The request's record (outcome.lua) and the queue say how
+-- the job stands (jobs/view.lua): an open request whose entry a worker owns counts as running. The
+-- request's record has a field `job` with the job's name. A further run of the job gets a new
 -- request, in the same bucket; the job keeps the name of the first request. Scripts that admit or
 -- end a request include this file.
 --   key `job:{b}:m:r`  hash, by the name of the job's first request

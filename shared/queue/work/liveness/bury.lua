@@ -1,6 +1,7 @@
 #!lua flags=allow-oom
--- bury.lua: strike a worker from the living, and open a grave in each lane in which it leaves
--- entries, so that living workers take them. Callers are a watcher that finds the worker silent, a
+-- bury.lua: open a grave in each lane in which a worker leaves entries, so that living workers take
+-- these entries, and remove the worker from the living. A worker that is still finishing its work
+-- (`leaving`) stays among the living. Callers are a watcher that finds the worker silent, a
 -- supervisor that has seen its process end, a worker that leaves, and a worker that finds a stray.
 -- A wrong call costs work but no answer: a buried worker can still commit the entries that it owns,
 -- and no others.

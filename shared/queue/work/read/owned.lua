@@ -4,8 +4,8 @@
 --   `most`              the most entries that the first look finds. The worker may own other
 --                       entries in the span; if the look is full, the function looks for each
 --                       missing entry by itself
--- Returns a function that says whether the worker owns an entry: false, or for how many ms the
--- worker has owned it; or just `true` if that time is unknown.
+-- Returns a function of an entry. The function returns `false` if the worker does not own the
+-- entry, else the ms since the worker got the entry, or `true` if that time is unknown.
 local function ownedBy(group, consumer, ready, oldest, newest, most)
   local rows = redis.call('XPENDING', ready, group, oldest, newest, most, consumer)
   local owned = {}

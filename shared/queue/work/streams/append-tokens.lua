@@ -23,21 +23,22 @@
 --     .what         FINAL if the last record is the final record, SEEN if the caller has appended
 --                   with LOOK a moment ago, else LOOK
 --     .records...
---   With SEEN the script compares only the length of the log. The length cannot show that no client
---   wants the stream any more. Any other end of a stream takes the entry from the caller or changes
---   the log (cancel.lua), so the script sees it.
+--   With SEEN the script compares only the owner of the entry and the length of the log. These
+--   cannot show that no client wants the stream any more. Any other end of a stream takes the entry
+--   from the caller or changes the log (cancel.lua), so the script sees it.
 --   Returns a word for each request
 --           'appended'  by this call, or by an earlier call
 --           'lost'      the caller no longer owns the entry, or owns it again after another worker
 --                       sealed the log with other records
 --           'ended'     the request has an outcome (cancelled, expired), or its outcome hash is
 --                       gone
---           'unwanted'  no client wants the stream any more, and the log has none of these records.
---                       The script appends a final record all the same
+--           'unwanted'  no client wants the stream any more, and no earlier call has appended any
+--                       of these records. The script never gives this answer to a call whose last
+--                       record is the final record
 --           'gap'       the log is not as long as the caller believes: shorter than the first index
 --                       (deleted from outside), or too long for the final record (an earlier call,
 --                       whose reply was lost, had other records)
---           The script writes only if the word is 'appended'
+--           The script leaves a change only if the word is 'appended'
 -- include ../read/owned.lua
 -- The most entries that a worker usually has in a lane.
 local MOST_OWNED = 1088

@@ -2,9 +2,10 @@
 -- take-over.lua: decide how a worker continues streams whose earlier worker ended without a commit.
 -- The worker calls this when the turn of the streams comes, not when it claims them: a stream that
 -- a dead worker held but had not begun never ran there. A stream whose log has grown since its last
--- takeover did not end that worker at its first step, so it may run beside other streams. After two
--- takeovers in a row without progress, a stream runs alone (begin-alone.lua). All these streams are
--- suspects, but if each ran alone, each would wait for all the rest.
+-- takeover did not end that worker at its first step, so it may run beside other streams. A
+-- takeover is without progress if the log is no longer than at the takeover before, or empty at the
+-- first takeover. After two such takeovers in a row, a stream runs alone (begin-alone.lua). All
+-- these streams are suspects, but if each ran alone, each would wait for all the rest.
 -- Progress clears the counts against a stream: runs alone that ended after their first token do not
 -- count against it.
 --   KEYS.ready       the stream of the lane
@@ -18,7 +19,7 @@
 --   ARGV.entries[]
 --   Returns a word for each entry
 --           'together'  run beside other streams
---           'alone'     no progress since the takeover before last
+--           'alone'     this takeover and the takeover before it are without progress
 --           'ended'     the request has an outcome, or its outcome hash is gone
 --           'lost'      the caller no longer owns the entry
 --           A repeated call with the same name gets the same 'together' or 'alone'
