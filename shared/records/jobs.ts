@@ -1,5 +1,5 @@
 /** The records of jobs. */
-import { bytes, digits, list, maybe, maybeText, number, record, rest, signed, text } from "./record.js";
+import { bytes, digits, list, maybe, maybeSigned, maybeText, number, record, rest, signed, text } from "./record.js";
 
 /** The stage of a job. A call that changes the job names the stage. */
 export const stage = record("|", {
@@ -88,8 +88,8 @@ export const jobView = list({
   scheduledFor: maybe(),
   /** When a waiting job is due. */
   dueAt: maybe(),
-  /** In how many ms a waiting job is due. */
-  dueInMs: maybe(),
+  /** In how many ms a waiting job is due; negative if it should have been queued already. */
+  dueInMs: maybeSigned(),
   /** When the job was first due; undefined if the gateway queued the job at once. */
   firstDueAt: maybe(),
   /** After this none of the job's requests begins; undefined if there is no such time. */

@@ -159,6 +159,9 @@ export const maybe = (): Field<number | undefined> => ({
   write: (value) => String(value ?? ""),
 });
 
+/** A whole number that may be negative, or "" for undefined. */
+export const maybeSigned = (): Field<number | undefined> => ({ ...maybe(), pattern: "%-?%d*" });
+
 /** A whole number that may be negative. */
 export const signed = (): Field<number> => ({ ...decimal, pattern: "%-?%d+" });
 

@@ -72,11 +72,14 @@ describe("a list", () => {
     const view = jobView.read([...Object.values(values), ...times]);
     expect(view).toMatchObject({ ...values, made: 2, queuedAt: 6, beganAt: undefined, leftMs: -7, resultBytes: 3 });
     expect(view).toMatchObject({ failure: Buffer.from("{}"), schedule: undefined, seenAt: 9 });
+    const overdue = [...times.slice(0, 15), "-120", ...times.slice(16)];
+    expect(jobView.read([...Object.values(values), ...overdue])).toMatchObject({ dueInMs: -120 });
   });
 
   it.each([
     ["a value too few", [...Object.values(values), ...times.slice(1)]],
     ["an absent value", [null, ...Object.values(values).slice(1), ...times]],
+    ["a word in place of a number", [...Object.values(values), "two", ...times.slice(1)]],
     ["no list at all", "t:j"],
   ])("refuses a reply with %s", (_, reply) => {
     expect(() => jobView.read(reply)).toThrow(TypeError);
