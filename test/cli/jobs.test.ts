@@ -30,7 +30,8 @@ async function stateOf(id: string): Promise<unknown> {
 
 describe("jobs submit", () => {
   it("waits for a job that is delayed, too", async () => {
-    const terms = ["--delay", "300ms", "--attempts", "2", "--wait"];
+    // The command also has to start and to look while the job waits.
+    const terms = ["--delay", "2s", "--attempts", "2", "--wait"];
     const { code, stdout, stderr } = await ask(["submit", "simple", "--infer", "-", ...terms], { stdin: sum });
     expect(code, stderr).toBe(0);
     expect(stdout).toMatch(/^attempts_made +1$/m);
