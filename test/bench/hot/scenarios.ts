@@ -3,6 +3,7 @@
  * beginning, and the load goes to one after the other, so that a slow change of the machine favours
  * neither.
  */
+import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { startBenchFleet } from "../support/fleet.js";
 import { benchRepository, large, tiny, type BenchModel } from "../support/models.js";
@@ -83,7 +84,9 @@ export async function hotScenarios(plan: HotPlan): Promise<Scenarios<HotRound>> 
   };
   const streams = async (place: string, build?: string) => {
     if (!names.includes("hotSse")) return unmeasured;
-    const given = { ...plan, folder: join(folder, place), names: ["sse"] as const, takeovers: 0 };
+    const own = join(folder, place);
+    mkdirSync(own);
+    const given = { ...plan, folder: own, names: ["sse"] as const, takeovers: 0 };
     return (await openStreams({ ...given, ...(build !== undefined && { build }) })).sse;
   };
   const [hereSteps, thereSteps] = [await steps("steps-here"), await steps("steps-there", other)];

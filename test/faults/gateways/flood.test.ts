@@ -16,7 +16,11 @@ const REDIS_BYTES = 256_000_000;
 /** The most requests of one tenant in the queue; the model may have twice as many. */
 const TENANT_LIMIT = 1_000;
 const HEADER = "x-tenant";
-const flooding = { [HEADER]: "flooding" };
+/**
+ * Each request has a connection of its own: on a stalled machine this process may send a request on
+ * an idle connection that the gateway closes just then.
+ */
+const flooding = { [HEADER]: "flooding", connection: "close" };
 const calm = { [HEADER]: "calm" };
 const PATIENCE_MS = 300_000;
 /** How many requests of the flood are under way at a time. */

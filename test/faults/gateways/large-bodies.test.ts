@@ -169,7 +169,10 @@ describe("beside bodies that are large to read", () => {
     const response = await fetch(`${served.url}/v2/models/${model}/infer`, { method: "POST", body });
     const bytes = Buffer.from(await response.arrayBuffer());
     const jsonBytes = Number(response.headers.get("inference-header-content-length"));
-    expect([response.status, bytes.toString("utf8", 0, Math.min(jsonBytes, 200))]).toEqual([200, expect.anything()]);
+    expect([response.status, bytes.toString("utf8", 0, Math.min(jsonBytes || 200, 200))]).toEqual([
+      200,
+      expect.anything(),
+    ]);
     return bytes.subarray(jsonBytes);
   }
 });
