@@ -30,11 +30,15 @@ export function cpuOf(groups: readonly number[]): Cpu[] {
   return groups.map((group) => spent.get(group) ?? { total: 0, mainThreads: 0 });
 }
 
-/** The CPU time of all processes of the machine, and of its host's other guests, in ms. */
+/**
+ * The CPU time of all processes of the machine but this one, and of its host's other guests, in ms.
+ * This process reads the logs of the fleet that it measures.
+ */
 export function busyMs(): number {
+  const own = process.cpuUsage();
   const [line = ""] = readFileSync("/proc/stat", "utf8").split("\n", 1);
   const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0, steal = 0] = line.split(/ +/).slice(1).map(Number);
-  return (user + nice + system + irq + softirq + steal) * tickMs;
+  return (user + nice + system + irq + softirq + steal) * tickMs - (own.user + own.system) / 1_000;
 }
 
 /**

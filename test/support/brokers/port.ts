@@ -24,9 +24,10 @@ const given = new Set<number>();
 export async function freePort(): Promise<number> {
   for (let attempt = 0; attempt < 200; attempt++) {
     const port = first + Math.floor(Math.random() * PART_PORTS);
-    if (given.has(port) || !(await canListen(port))) continue;
+    if (given.has(port)) continue;
+    // Before the probe, because two gateways of a fleet may ask at once.
     given.add(port);
-    return port;
+    if (await canListen(port)) return port;
   }
   throw new Error("no free port in 200 attempts");
 }
