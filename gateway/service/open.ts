@@ -34,7 +34,7 @@ import { OutcomeSweeper } from "../outcomes/sweep.js";
 import { Readers } from "../stream/readers.js";
 import { Relay } from "../stream/relay.js";
 import { captureTerms, publishesLabels } from "../subscriptions/open.js";
-import { TokenStream } from "../subscriptions/token-stream.js";
+import { START_PATIENCE_MS, TokenStream } from "../subscriptions/token-stream.js";
 import { parseRanges } from "../webhooks/addresses.js";
 import { parseKey, SecretBox } from "../webhooks/secrets.js";
 import { Schedules } from "../schedules/schedules.js";
@@ -174,6 +174,7 @@ async function openAdmission(
     closing.abort();
     await background;
   });
+  await stream?.whenMade(START_PATIENCE_MS);
   const queue: EnqueueSettings = {
     redis,
     batcher,

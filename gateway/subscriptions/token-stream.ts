@@ -36,6 +36,11 @@ const LOOK_MS = 500;
  */
 const ASK_MS = 60_000;
 /**
+ * How long the start of a gateway waits for the stream, in ms: JetStream captures no record that a
+ * worker publishes before. Then the gateway starts all the same, because inference needs no NATS.
+ */
+export const START_PATIENCE_MS = 1_000;
+/**
  * How long a request waits for the stream, in ms. Then the request asks JetStream all the same, and
  * its client gets the error.
  */
@@ -68,12 +73,9 @@ export class TokenStream {
     }
   }
 
-  /**
-   * Waits until the stream exists: a process is ready before it has reached NATS, because inference
-   * needs no NATS. After PATIENCE_MS, resolves without the stream.
-   */
-  async whenMade(): Promise<void> {
-    const giveUpAt = performance.now() + PATIENCE_MS;
+  /** Waits until the stream exists. After `patienceMs`, resolves without the stream. */
+  async whenMade(patienceMs = PATIENCE_MS): Promise<void> {
+    const giveUpAt = performance.now() + patienceMs;
     while (!this.#isThere && performance.now() < giveUpAt) {
       await this.#look();
       if (!this.#isThere) await delay(SOON_MS);

@@ -390,6 +390,20 @@ describe("a gateway that is ready before it has reached NATS", () => {
     expect([status, body.error, body.jetstream?.stream]).toEqual([200, undefined, "BATON_TOKENS"]);
     await own.close();
   });
+
+  it("has made the JetStream stream before, if NATS answers soon, so that no record comes too early", async () => {
+    const { fleet } = apart;
+    const own = await openOwn(fleet);
+    const manager = await own.jetstreamManager();
+    const gateway = fleet.gateways[0]?.member;
+    await gateway?.kill();
+    await manager.streams.delete("BATON_TOKENS");
+    fleet.lines.nats.delay(40);
+    await gateway?.start();
+    expect((await manager.streams.info("BATON_TOKENS")).config.name).toBe("BATON_TOKENS");
+    fleet.lines.nats.heal();
+    await own.close();
+  });
 });
 
 describe("a deployment without capture, or without credentials for NATS", () => {

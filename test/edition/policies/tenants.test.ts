@@ -57,17 +57,18 @@ describe("two tenants", () => {
   });
 
   it("are not told of each other's load", async () => {
-    await served.fleet.workers[0]?.kill();
-    const body = stepBody({ sequence: 9, value: 1, start: true });
-    const url = `${served.url}/v2/models/accumulate/infer`;
-    const background = { prefer: "respond-async" };
-    for (const tenant of ["acme", "globex"]) expect((await ask(url, body, as(tenant, background))).status).toBe(202);
     const told = async (headers: Record<string, string>) => {
       const answer = await fetch(`${served.url}/v2/fleet`, { headers });
       const { queue } = (await answer.json()) as { queue: { requests: number; tenants: { name: string }[] } };
       return [queue.requests, queue.tenants.map(({ name }) => name)];
     };
-    // Requests of earlier tests may still be leaving the queue.
+    // A request leaves the queue after its client has the outcome, and not without a worker.
+    await expect.poll(() => told({})).toEqual([0, []]);
+    await served.fleet.workers[0]?.kill();
+    const body = stepBody({ sequence: 9, value: 1, start: true });
+    const url = `${served.url}/v2/models/accumulate/infer`;
+    const background = { prefer: "respond-async" };
+    for (const tenant of ["acme", "globex"]) expect((await ask(url, body, as(tenant, background))).status).toBe(202);
     await expect.poll(() => told({ [TENANT_HEADER]: "acme" })).toEqual([2, ["acme"]]);
     expect(await told({})).toEqual([2, []]);
     await served.fleet.workers[0]?.start();
