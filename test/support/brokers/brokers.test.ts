@@ -60,7 +60,8 @@ describe("startNats", () => {
     const nats = await startNats(folder);
     const client = await connect({ servers: nats.url });
     try {
-      expect(await nats.pendingBytes()).toEqual([0]);
+      // The answer to the client's first PING may be on its way.
+      await expect.poll(() => nats.pendingBytes()).toEqual([0]);
       await nats.kill();
       await expect(nats.pendingBytes()).rejects.toThrow();
     } finally {
