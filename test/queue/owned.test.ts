@@ -89,7 +89,7 @@ describe("discard", () => {
   it("sets aside what is not a step", async () => {
     const { ready, dead } = laneKeys(lab.lane);
     await lab.redis.xadd(ready, "*", "x", "y");
-    const { unreadable } = await waitForNew(lab.redis, lab.queue.consumer, lanesByKey([lab.lane]), 1);
+    const { unreadable } = await waitForNew(lab.redis, lab.queue.consumer, lanesByKey([lab.lane]), 1, 1);
     expect(unreadable).toHaveLength(1);
     expect(await discard(lab.queue, unreadable)).toBe(1);
     expect(await lab.redis.xlen(ready)).toBe(0);

@@ -14,7 +14,7 @@ function read({ queue }: Lab, port: number) {
   const seen: string[] = [];
   const accept = ({ deliveries }: Taken) => seen.push(...deliveries.map(({ request }) => request));
   const reader = new Reader({ redis, commands: queue.redis, consumer: queue.consumer, log: silentLog });
-  reader.add({ lanes: lanesByKey([queue.lane]), intake: { room: () => 8, accept } });
+  reader.add({ lanes: lanesByKey([queue.lane]), laneCount: 1, intake: { room: () => 8, accept } });
   return { seen, doubt: () => reader.doubt(), close: () => reader.stop() };
 }
 
@@ -62,7 +62,7 @@ describe("the reader", () => {
     const lost = connectBlockingReader({ url: lab.url, name: "lost", log: silentLog });
     undo.push(async () => lost.disconnect());
     await whenReady(lost, AbortSignal.timeout(10_000));
-    const taken = waitForNew(lost, lab.queue.consumer, lanesByKey([lab.queue.lane]), 20_000);
+    const taken = waitForNew(lost, lab.queue.consumer, lanesByKey([lab.queue.lane]), 1, 20_000);
     await expect.poll(() => blockedId("lost")).toBeDefined();
     return taken;
   };
@@ -111,7 +111,7 @@ describe("the reader", () => {
     let room = 8;
     const reader = new Reader({ redis: blocking, commands, consumer: queue.consumer, log: silentLog });
     const accept = ({ deliveries }: Taken) => void (room -= 8 * deliveries.length);
-    reader.add({ lanes: lanesByKey([queue.lane]), intake: { room: () => room, accept } });
+    reader.add({ lanes: lanesByKey([queue.lane]), laneCount: 1, intake: { room: () => room, accept } });
     const blocked = async () => String(await redis.client("LIST"));
     const isBlocked = / name=reader [^\n]*flags=b/;
     await expect.poll(blocked).toMatch(isBlocked);
@@ -151,13 +151,13 @@ describe("the reader", () => {
       if (deliveries.length === 0) return;
       seen.push(...deliveries.map(({ request }) => request));
       room = 0;
-      queueMicrotask(() => {
+      setImmediate(() => {
         room = 1;
         reader.room.notify();
       });
     };
-    reader.add({ lanes: lanesByKey([queue.lane]), intake: { room: () => room, accept } });
-    reader.add({ lanes: lanesByKey([idle]), intake: { room: () => 1, accept: () => undefined } });
+    reader.add({ lanes: lanesByKey([queue.lane]), laneCount: 1, intake: { room: () => room, accept } });
+    reader.add({ lanes: lanesByKey([idle]), laneCount: 1, intake: { room: () => 1, accept: () => undefined } });
     const blocked = async () => String(await lab.redis.client("LIST"));
     await expect.poll(blocked).toMatch(/ name=reader [^\n]*flags=b/);
     proxy.delay(30);
@@ -187,9 +187,9 @@ describe("the reader", () => {
       if (deliveries.length > 0) next();
     };
     next();
-    reader.add({ lanes: lanesByKey([queue.lane]), intake: { room: () => 8, accept } });
+    reader.add({ lanes: lanesByKey([queue.lane]), laneCount: 1, intake: { room: () => 8, accept } });
     const keep = ({ deliveries }: Taken) => void ofIdle.push(...deliveries.map(({ request }) => request));
-    reader.add({ lanes: lanesByKey([idle]), intake: { room: () => 1, accept: keep } });
+    reader.add({ lanes: lanesByKey([idle]), laneCount: 1, intake: { room: () => 1, accept: keep } });
     await expect.poll(() => found).toBeGreaterThan(100);
     expect(ofIdle).toEqual(["b2"]);
   });
@@ -206,6 +206,29 @@ describe("the reader", () => {
     await expect.poll(() => reader.seen, { timeout: 12_000 }).toEqual(["r1"]);
   });
 
+  it("brings all that a call has queued in one trip, as far as there is room", async () => {
+    const { queue } = lab;
+    const redis = connectBlockingReader({ url: lab.url, name: "reader", log: silentLog });
+    const reader = new Reader({ redis, commands: queue.redis, consumer: queue.consumer, log: silentLog });
+    undo.push(() => reader.stop());
+    const trips: string[][] = [];
+    const accept = ({ deliveries }: Taken) => {
+      if (deliveries.length > 0) trips.push(deliveries.map(({ request }) => request));
+    };
+    const room = () => 5 - trips.flat().length;
+    reader.add({ lanes: lanesByKey([queue.lane]), laneCount: 1, intake: { room, accept } });
+    await expect.poll(() => blockedId("reader")).toBeDefined();
+    const call = (requests: readonly string[]) => requests.map((request) => applicant(queue.lane, request, request));
+    await admit(lab.redis, { gateway: "gw", limits: LIMITS }, call(["a1", "a2", "a3"]));
+    await expect.poll(() => trips).toEqual([["a1", "a2", "a3"]]);
+    await expect.poll(() => blockedId("reader")).toBeDefined();
+    await admit(lab.redis, { gateway: "gw", limits: LIMITS }, call(["b1", "b2", "b3"]));
+    await expect.poll(() => trips).toEqual([
+      ["a1", "a2", "a3"],
+      ["b1", "b2"],
+    ]);
+  });
+
   it("takes few large entries at a time, since Redis serves nobody else meanwhile", async () => {
     const { queue } = lab;
     for (let i = 0; i < 8; i++) await lab.admitRequest(`r${i}`, "", 100, "x".repeat(600_000));
@@ -218,7 +241,7 @@ describe("the reader", () => {
       if (deliveries.length > 0) sizes.push(deliveries.reduce((sum, { frame }) => sum + frame.length, 0));
       small.push(...deliveries.filter(({ frame }) => frame.length < 10).map(({ request }) => request));
     };
-    reader.add({ lanes: lanesByKey([queue.lane]), intake: { room: () => 8, accept } });
+    reader.add({ lanes: lanesByKey([queue.lane]), laneCount: 1, intake: { room: () => 8, accept } });
     await expect.poll(() => sizes.reduce((sum, size) => sum + size, 0)).toBe(8 * 600_000);
     expect(Math.max(...sizes)).toBeLessThanOrEqual(1_048_576);
     // Small entries come many at a time again, after the first of them.

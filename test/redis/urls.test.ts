@@ -71,7 +71,7 @@ describe.each(Object.keys(urls))("a URL of the kind %s", (kind) => {
       );
       try {
         await whenReady(reader, AbortSignal.timeout(60_000));
-        const reading = waitForNew(reader, "w.1", lanesByKey([lane]), BLOCK_MS);
+        const reading = waitForNew(reader, "w.1", lanesByKey([lane]), 1, BLOCK_MS);
         const blocked = async () => {
           const infos = await Promise.all(mastersOf(redis).map((master) => master.info("clients")));
           return infos.some((info) => /^blocked_clients:1\r$/m.test(info));

@@ -145,7 +145,7 @@ export class RunningLane implements Intake {
     this.#reader = reader;
     const reading = this.#reading.signal;
     const lanes = lanesOf(context.queue);
-    reader.add({ lanes: lanesByKey(lanes), intake: this });
+    reader.add({ lanes: lanesByKey(lanes), laneCount: lanes.length, intake: this });
     this.#reconciling = reconcileWhileOpen(context, reading);
     this.#running = work.run(reading);
   }

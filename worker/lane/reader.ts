@@ -22,6 +22,8 @@ import type { Intake } from "./holdings.js";
 /** A model to read for. */
 export interface Source {
   readonly lanes: LanesByKey;
+  /** How many lanes of the model all readers of this worker read, this reader included. */
+  readonly laneCount: number;
   readonly intake: Pick<Intake, "room" | "accept">;
 }
 
@@ -86,9 +88,9 @@ export class Reader {
    * Times of the next reads of this worker's own entries, on the world's clock, the earliest first.
    */
   #againAt: readonly number[] = [];
-  /** Sources whose last read found something, in the order of their reads. */
+  /** Sources whose last read may have left entries, in the order of their reads. */
   readonly #warm = new Set<Source>();
-  /** Sources for which the last read of several lanes found something. */
+  /** Sources for which the last script call found something. */
   readonly #crowded = new Set<Source>();
   /**
    * The expected size of a source's entries, in bytes, from recent reads. Absent before the first
@@ -185,9 +187,7 @@ export class Reader {
       const room = source.intake.room();
       if (room <= 0) continue;
       const most = Math.min(room, this.#mostAtOnce(source));
-      const taken = await this.#take(source, most);
-      source.intake.accept(taken, "fresh");
-      if (taken.deliveries.length < most) this.#warm.delete(source);
+      source.intake.accept(await this.#take(source, most), "fresh");
       if (this.#stopping.signal.aborted) return;
     }
     const open = this.#sources.filter(({ intake }) => intake.room() > 0);
@@ -196,7 +196,10 @@ export class Reader {
     await this.#wait(open);
   }
 
-  /** Waits for the first entry of any of these sources. */
+  /**
+   * Waits for new entries of any of these sources. If a model has one lane, a read brings all that
+   * an admission call has queued, in one trip.
+   */
   async #wait(open: readonly Source[]): Promise<void> {
     const { redis, consumer } = this.#settings;
     const lanes = new Map(open.flatMap((source) => [...source.lanes]));
@@ -204,27 +207,29 @@ export class Reader {
     const { stream } = redis;
     if (this.#client?.stream !== stream) this.#client = { id: await this.#askId(), stream };
     if (this.#stopping.signal.aborted) return;
-    const reading = waitForNew(redis, consumer, lanes, BLOCK_MS);
+    const count = Math.max(1, Math.min(...open.map((source) => this.#mostOfEachLane(source))));
+    const reading = waitForNew(redis, consumer, lanes, count, BLOCK_MS);
     if (open.length < this.#sources.length) await this.#endWhenOthersHaveRoom(reading, open);
     const { deliveries, unreadable } = await reading;
     const quiet: Source[] = [];
     for (const source of open) {
-      const mine = await this.#withinRoom(
-        source,
-        deliveries.filter(({ lane }) => isOf(source, lane)),
-      );
+      const found = deliveries.filter(({ lane }) => isOf(source, lane));
+      const mine = await this.#withinRoom(source, found);
       const broken = unreadable.filter(({ lane }) => isOf(source, lane));
       if (mine.length + broken.length === 0) {
         quiet.push(source);
         continue;
       }
-      this.#warm.add(source);
       this.#noneParkedUntil.delete(source);
-      // In a busy lane the first entry waits for the entries that came with it, because it would
-      // otherwise run in a batch by itself. A lone step does not wait for another read.
       this.#noteSizes(source, mine);
-      const room = this.#crowded.has(source) ? source.intake.room() - mine.length : 0;
-      const most = Math.min(room, this.#mostAtOnce(source));
+      // Redis before 7.2 answers a read of several lanes with entries of one.
+      const isFull = found.length + broken.length >= count;
+      const room = source.intake.room() - mine.length;
+      if (source.laneCount > 1 || (isFull && room > 0)) this.#warm.add(source);
+      // In a busy lane the first entries wait for the entries that came with them, because they
+      // would otherwise run in a batch by themselves. A lone step does not wait for another read.
+      const isBusy = this.#crowded.has(source) || (isFull && count > 1);
+      const most = isBusy && this.#warm.has(source) ? Math.min(room, this.#mostAtOnce(source)) : 0;
       const first = { deliveries: [...mine], unreadable: broken };
       const taken = most > 0 ? await this.#takeBeside(first, source, most) : first;
       source.intake.accept(taken, "fresh");
@@ -279,8 +284,18 @@ export class Reader {
     const taken = await take(redis, consumer, this.#turned(source.lanes), most);
     if (taken.deliveries.length > 0) this.#crowded.add(source);
     else this.#crowded.delete(source);
+    if (taken.deliveries.length < most) this.#warm.delete(source);
     this.#noteSizes(source, taken.deliveries);
     return taken;
+  }
+
+  /**
+   * The most entries of each lane that a blocked read may bring for this source. Without an entry
+   * so far, the source expects an empty stream: an admission call brings few bytes (`CALL_LIMITS`).
+   */
+  #mostOfEachLane(source: Source): number {
+    const most = this.#expectedBytes.has(source) ? this.#mostAtOnce(source) : Infinity;
+    return Math.floor(Math.min(source.intake.room(), most) / source.laneCount);
   }
 
   #mostAtOnce(source: Source): number {

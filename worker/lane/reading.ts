@@ -36,8 +36,8 @@ export function beginToRead(commands: RedisClient, link: RedisSettings, buckets:
         for (const reader of readers) reader.room.notify();
       },
     },
-    add({ lanes, intake }) {
-      for (const [bucket, reader] of readers.entries()) reader.add({ lanes: inBucket(lanes, bucket), intake });
+    add({ lanes, ...source }) {
+      for (const [bucket, reader] of readers.entries()) reader.add({ lanes: inBucket(lanes, bucket), ...source });
     },
     doubt() {
       for (const reader of readers) reader.doubt();

@@ -20,19 +20,20 @@ export function lanesByKey(lanes: Iterable<Lane>): LanesByKey {
 }
 
 /**
- * Waits until a lane has a new entry, and takes it; if several lanes have new entries, takes an
- * entry of each.
+ * Waits until a lane has new entries, and takes them from all lanes that have some by then.
  * @param redis a connection for blocking reads alone
+ * @param count the most entries of each lane
  * @param blockMs the longest wait
  */
 export async function waitForNew(
   redis: RedisClient,
   consumer: string,
   lanes: LanesByKey,
+  count: number,
   blockMs: number,
 ): Promise<Taken> {
   const streams = [...lanes.keys(), ...Array<string>(lanes.size).fill(">")];
-  const options = ["COUNT", 1, "BLOCK", blockMs, "STREAMS", ...streams];
+  const options = ["COUNT", count, "BLOCK", blockMs, "STREAMS", ...streams];
   return ofStreams(lanes, await redis.callBuffer("XREADGROUP", "GROUP", GROUP, consumer, ...options));
 }
 

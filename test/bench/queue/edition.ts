@@ -124,7 +124,7 @@ export async function openReads(url: string, models: number, queues: number): Pr
   return {
     streams: lanes.length,
     async once() {
-      await waitForNew(reader, "reader", byKey, BLOCK_MS);
+      await waitForNew(reader, "reader", byKey, 1, BLOCK_MS);
     },
     close() {
       reader.disconnect();

@@ -23,7 +23,7 @@ function startReader(url: string, lane: Lane, commands: RedisClient) {
   const accept = ({ deliveries }: Taken) => {
     for (const { request } of deliveries) seen.add(request);
   };
-  reader.add({ lanes: lanesByKey([lane]), intake: { room: () => 8, accept } });
+  reader.add({ lanes: lanesByKey([lane]), laneCount: 1, intake: { room: () => 8, accept } });
   return { seen, close: () => reader.stop() };
 }
 
