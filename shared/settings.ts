@@ -83,6 +83,14 @@ export const sharedSettings = z.object({
       "A folder that all workers and gateways share, for the states of sequences that have been idle for long. " +
         "Unset: all states stay in Redis.",
     ),
+  BATON_SHORT_SCRIPTS: z
+    .enum(["true", "false"])
+    .default("true")
+    .transform((text) => text === "true")
+    .describe(
+      "`true`: steps that end as usual take a short script. `false`: all steps take the scripts for all cases, " +
+        "which give the same answers and cost Redis more. The setting is for the search for faults.",
+    ),
   BATON_STRICT_SETTINGS: z
     .enum(["true", "false"])
     .default("false")

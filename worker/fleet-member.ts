@@ -174,7 +174,8 @@ export class FleetMember {
     const opened = loaded.map((model) => {
       const { kind, serving, served } = model;
       const streams = kind === "generator";
-      const queue = { redis, consumer: worker, streams, setAside, model: serving.name, ...pinOf(served), buckets };
+      const shared = { redis, consumer: worker, setAside, shortScripts: config.BATON_SHORT_SCRIPTS };
+      const queue = { ...shared, streams, model: serving.name, ...pinOf(served), buckets };
       const running = this.openLane(model, {
         queue,
         reading,

@@ -8,6 +8,6 @@
 if ARGV.forMs == '0' then
   redis.call('ZREM', KEYS.processes, ARGV.process)
 else
-  redis.call('ZADD', KEYS.processes, string.format('%.0f', now + ARGV.forMs), ARGV.process)
+  redis.call('ZADD', KEYS.processes, string.format('%d', now + ARGV.forMs), ARGV.process)
 end
-redis.call('ZREMRANGEBYSCORE', KEYS.processes, '-inf', string.format('%.0f', now))
+redis.call('ZREMRANGEBYSCORE', KEYS.processes, '-inf', string.format('%d', now))

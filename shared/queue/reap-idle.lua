@@ -12,7 +12,7 @@
 -- include pieces/events.lua
 local live, base = KEYS.live, ARGV.base
 -- include pieces/time.lua
-local names = redis.call('ZRANGE', live, '-inf', string.format('%.0f', now), 'BYSCORE', 'LIMIT', 0, ARGV.most)
+local names = redis.call('ZRANGE', live, '-inf', string.format('%d', now), 'BYSCORE', 'LIMIT', 0, ARGV.most)
 local gone, keys, refiled = {}, {}, {}
 lookUpSequences(base, names)
 for i = 1, #names do
@@ -20,7 +20,7 @@ for i = 1, #names do
   local seq = readableSequence(base, name)
   -- The facts decide. Only interference from outside makes the set wrong.
   if seq and not hasLapsed(seq, now) then
-    refiled[#refiled + 1] = isBusy(seq) and '+inf' or string.format('%.0f', seq.lapses)
+    refiled[#refiled + 1] = isBusy(seq) and '+inf' or string.format('%d', seq.lapses)
     refiled[#refiled + 1] = name
   else
     gone[#gone + 1] = name

@@ -127,7 +127,7 @@ function checkNames(name: string, items: readonly Item[], places: Declared["plac
 }
 
 /** A number may have more digits than the usual form of a Lua number shows. */
-const formatOf = (isNumber: boolean) => (isNumber ? "%.0f" : "%s");
+const formatOf = (isNumber: boolean) => (isNumber ? "%d" : "%s");
 
 const TOKENS = /'[^']*'|[{}(),[\]]|[^'{}(),[\]]+/gy;
 

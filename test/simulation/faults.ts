@@ -1,5 +1,5 @@
 /**
- * Ten faults of the product, put in by hand, a single fault at a time: they prove that the
+ * Faults of the product, put in by hand, a single fault at a time: they prove that the
  * simulation finds the kinds of fault that it exists to find. Each fault replaces a text of a
  * script. A script without the text is an error, so a fault cannot silently vanish.
  */
@@ -8,11 +8,14 @@ import type { Replacement } from "./scripts.js";
 
 export interface Fault {
   readonly replacements: readonly Replacement[];
+  /** False: the fault is in a script that few steps take while there are short scripts. */
+  readonly shortScripts?: false;
   /** Calls to send before this call, on their own way: they arrive even if the call does not. */
   readonly ahead?: (name: string, call: Call) => readonly Call[];
 }
 
 const commit = (text: string, by: string): Replacement => ({ script: "commit-steps.lua", text, by });
+const commitUsual = (text: string, by: string): Replacement => ({ script: "commit-usual.lua", text, by });
 
 const REFUSED = "if not mine or not isIts then";
 const REMOVED =
@@ -22,16 +25,20 @@ const TAKEN =
 
 export const faults: Readonly<Record<string, Fault>> = {
   "no fence": {
+    shortScripts: false,
     replacements: [commit("local mine = lane.owns(entry)", "local mine = true"), commit(REFUSED, "if not seq then")],
   },
   "acknowledge before commit": {
+    shortScripts: false,
     replacements: [commit("local mine = lane.owns(entry)", "local mine = true")],
     ahead: acknowledgements,
   },
   "a result counts after its request has expired": {
+    shortScripts: false,
     replacements: [commit("  if not isOpen then\n    said = 'superseded'", "  if false then\n    said = 'superseded'")],
   },
   "a commit takes effect twice": {
+    shortScripts: false,
     replacements: [commit(REFUSED, "if (not mine or not isIts) and not (seq and seq.done == step) then")],
   },
   "a repeated admission call is not recognised": {
@@ -44,6 +51,7 @@ export const faults: Readonly<Record<string, Fault>> = {
     ],
   },
   "a wake-up is forgotten": {
+    shortScripts: false,
     replacements: [
       commit(
         "local waiting = seq.next > step and redis.call('LPOP', ",
@@ -52,11 +60,13 @@ export const faults: Readonly<Record<string, Fault>> = {
     ],
   },
   "a checkpoint moves though its commit was refused": {
+    shortScripts: false,
     replacements: [
       commit(REMOVED, "if action == 'put' and seq then\n seq.at = version\n noteSequence(lane.base, name, seq)\n end"),
     ],
   },
   "waiting steps are taken in the wrong order": {
+    shortScripts: false,
     replacements: [commit("redis.call('LPOP', 'wait:'", "redis.call('RPOP', 'wait:'")],
   },
   "a dead worker's entries are not taken": {
@@ -66,6 +76,9 @@ export const faults: Readonly<Record<string, Fault>> = {
     replacements: [
       { script: "find-outcomes.lua", text: "\nreturn said", by: "\nfor i = 1, #said do said[i] = -1 end\nreturn said" },
     ],
+  },
+  "a result counts after its request has expired, by the short script": {
+    replacements: [commitUsual("if ended ~= '0' then return false end", "")],
   },
 };
 

@@ -9,18 +9,20 @@ import { rendered } from "./report.js";
 import { simulate } from "./run.js";
 
 const usage = `npm run simulate -- [options]
-  --seed N      the first seed (default: random)
-  --runs N      how many runs, with seeds N, N+1, … (100)
-  --fault NAME  puts a fault in by hand, and ends at the first run that finds it:
-                ${Object.keys(faults).join("\n                ")}
-  --all         goes on after a run with violations
-  --trace       prints the whole trace of each run`;
+  --seed N        the first seed (default: random)
+  --runs N        how many runs, with seeds N, N+1, … (100)
+  --fault NAME    puts a fault in by hand, and ends at the first run that finds it:
+                  ${Object.keys(faults).join("\n                  ")}
+  --long-scripts  no step takes a short script
+  --all           goes on after a run with violations
+  --trace         prints the whole trace of each run`;
 
 const { values } = parseArgs({
   options: {
     seed: { type: "string" },
     runs: { type: "string", default: "100" },
     fault: { type: "string" },
+    "long-scripts": { type: "boolean", default: false },
     all: { type: "boolean", default: false },
     trace: { type: "boolean", default: false },
     help: { type: "boolean", default: false },
@@ -48,6 +50,7 @@ async function main(): Promise<number> {
     return 0;
   }
   const fault = faultNamed(values.fault);
+  const shortScripts = values["long-scripts"] ? false : undefined;
   const first = whole("seed", values.seed ?? String(1 + Math.floor(Math.random() * 1_000_000)));
   const runs = whole("runs", values.runs);
   const own = await startOwnRedis();
@@ -55,7 +58,7 @@ async function main(): Promise<number> {
   let [failed, simulatedMs, requests, done] = [0, 0, 0, 0];
   try {
     for (let seed = first; seed < first + runs; seed++) {
-      const report = await simulate(seed, own.redis, fault);
+      const report = await simulate(seed, own.redis, { fault, shortScripts });
       done++;
       simulatedMs += report.simulatedMs;
       requests += report.requests;

@@ -11,6 +11,7 @@ export interface Setting extends Stage {
   readonly nats: Nats;
   readonly buckets: number;
   readonly leaseMs: number;
+  readonly shortScripts: boolean;
 }
 
 export class Process {

@@ -52,10 +52,17 @@ const PATIENCE_MS = 45_000;
 const QUIET_MS = 30_000;
 const LEASE_MS = 1_000;
 
+/** The terms of a run beside its seed. */
+export interface RunTerms {
+  readonly fault?: Fault | undefined;
+  /** Whether steps may take the short scripts; absent: as the fault wants, or else true. */
+  readonly shortScripts?: boolean | undefined;
+}
+
 /** @param real a connection to a server that this run has for itself */
-export async function simulate(seed: number, real: Redis, fault?: Fault): Promise<Report> {
+export async function simulate(seed: number, real: Redis, terms: RunTerms = {}): Promise<Report> {
   await real.flushall();
-  return guarded(() => new Run(seed, real, fault).whole());
+  return guarded(() => new Run(seed, real, terms).whole());
 }
 
 class Run {
@@ -74,7 +81,7 @@ class Run {
   /** Each client of the load has ended. */
   #isOver = false;
 
-  constructor(seed: number, real: Redis, fault: Fault | undefined) {
+  constructor(seed: number, real: Redis, { fault, shortScripts = fault?.shortScripts ?? true }: RunTerms) {
     this.#seed = seed;
     this.#real = real;
     this.#random = seededRandom(seed);
@@ -84,7 +91,8 @@ class Run {
     const chaos = new Chaos(this.#random.fork("chaos"), scheduler, this.#plan.weather, (ran) => this.#sample(ran));
     const nats = new Nats(scheduler, chaos);
     const { buckets } = this.#plan;
-    this.#setting = { scheduler, server, chaos, trace: this.#trace, nats, buckets, leaseMs: LEASE_MS, fault };
+    const stage = { scheduler, server, chaos, trace: this.#trace, fault };
+    this.#setting = { ...stage, nats, buckets, leaseMs: LEASE_MS, shortScripts };
   }
 
   async whole(): Promise<Report> {
@@ -175,7 +183,7 @@ class Run {
 
   /** Reads the sequences after each commit, so that no wrong commit goes unseen. */
   async #sample({ names }: Ran): Promise<void> {
-    if (!names.includes("commit-steps.lua")) return;
+    if (!names.some((name) => name === "commit-steps.lua" || name === "commit-usual.lua")) return;
     const at = this.#history.now();
     const keys = Array.from({ length: this.#plan.buckets }, (_, b) => b);
     const pipeline = this.#real.pipeline();

@@ -75,7 +75,8 @@ export class Worker extends Process {
     });
     const serving = servingChain(plan, world);
     const setAside = { entries: 100, ageMs: 3_600_000 };
-    const queue = { redis, consumer: worker, streams: false, setAside, model: serving.name, ...pinOf(served), buckets };
+    const own = { redis, consumer: worker, streams: false, setAside, shortScripts: this.setting.shortScripts };
+    const queue = { ...own, model: serving.name, ...pinOf(served), buckets };
     const context = laneContext({
       queue,
       replies,

@@ -100,7 +100,7 @@ local number, acknowledged = tonumber(ARGV.number), tonumber(ARGV.acknowledged)
 local firstRequest = ARGV.lanes.FIRST + ARGV.lanes.WIDTH * #KEYS.ready
 local firstJob = firstRequest + ARGV.requests.WIDTH * tonumber(ARGV.requestCount)
 -- include ../pieces/time.lua
-local at = string.format('%.0f', now)
+local at = string.format('%d', now)
 
 local lanes = {}
 for i = 1, #KEYS.ready do
@@ -156,7 +156,7 @@ end
 
 -- The facts of a brief request, for its field in `open`.
 local function briefOf(pin, deadline, entry, terms)
-  return {at = at, keptUntil = string.format('%.0f', now + deadline + DAY), pin = pin, gateway = gateway, ended = '0',
+  return {at = at, keptUntil = string.format('%d', now + deadline + DAY), pin = pin, gateway = gateway, ended = '0',
     entry = entry or '', terms = terms}
 end
 
@@ -166,7 +166,7 @@ end
 local function record(out, pin, digest, ttl, deadline, attended, entry, terms, job)
   local fields = {'digest', digest, 'at', at, 'ttl', ttl, 'pin', pin, 'by', gateway}
   if attended > 0 then
-    fields[11], fields[12] = 'wanted', string.format('%.0f', now + attended)
+    fields[11], fields[12] = 'wanted', string.format('%d', now + attended)
   end
   if entry and entry ~= PARKED then
     fields[#fields + 1] = 'entry'
@@ -245,7 +245,7 @@ local function termsAt(terms)
   if terms == '' then return terms end
   local rank, weight, delay = terms:match(PATTERN.terms(rank, weight, delay))
   if not delay or delay == '0' then return terms end
-  return TEXT.terms{rank = rank, weight = weight, delay = string.format('%.0f', now + tonumber(delay))}
+  return TEXT.terms{rank = rank, weight = weight, delay = string.format('%d', now + tonumber(delay))}
 end
 
 local function admit(lane, request, frame, digest, ttl, deadline, attended, name, flags, expected, terms, most, job)
@@ -273,7 +273,7 @@ local function admit(lane, request, frame, digest, ttl, deadline, attended, name
     local isNone = not seq or lapsed or seq.ended ~= '0'
     if tonumber(flags) >= 4 then
       start = isNone
-      flags = string.format('%.0f', flags - (start and 3 or 4))
+      flags = string.format('%d', flags - (start and 3 or 4))
     end
     if not start then
       -- The step that has to come again may be the START that begins the sequence anew.
@@ -318,7 +318,7 @@ local function admit(lane, request, frame, digest, ttl, deadline, attended, name
   end
 
   local left = tonumber(deadline)
-  deadline = string.format('%.0f', now + left)
+  deadline = string.format('%d', now + left)
   local tells = job and tellsBegin(lane.base, job) and '0' or ''
   if not isStep then
     local facts = TEXT.entry{request = request, sequence = '', step = '0', flags = isBrief and '4' or '0', deadline = deadline,
@@ -344,9 +344,9 @@ local function admit(lane, request, frame, digest, ttl, deadline, attended, name
   -- always stay that long anyway.
   local keptUntil = seq.keptUntil
   if not start then keptUntil = renewVersions(lane.base, name, seq.at, seq.kept, keptUntil, now + left + DAY) end
-  local step = string.format('%.0f', seq.next + 1)
+  local step = string.format('%d', seq.next + 1)
   local ended = (flags == '2' or flags == '3') and '1' or '0'
-  local number = tells .. string.format('%.0f', start and 1 or numberOf(seq))
+  local number = tells .. string.format('%d', start and 1 or numberOf(seq))
   local facts = HEAD.entry{request = request, sequence = name, step = step, flags = isBrief and BRIEF_FLAGS[flags] or flags,
     deadline = deadline, gateway = gateway, ttl = ttl, number = number}
   local entry

@@ -21,5 +21,5 @@ if ARGV.attended == '' then
   return 'background'
 end
 -- include ../pieces/time.lua
-redis.call('HSET', KEYS.record, 'wanted', string.format('%.0f', now + tonumber(ARGV.attended)))
+redis.call('HSET', KEYS.record, 'wanted', string.format('%d', now + tonumber(ARGV.attended)))
 return 'attended'

@@ -9,7 +9,7 @@
 -- include ../pieces/kept.lua
 local load, most = KEYS.load, tonumber(ARGV.most)
 -- include ../pieces/time.lua
-local due = redis.pcall('ZRANGE', keptKey(load), '-inf', string.format('%.0f', now), 'BYSCORE', 'LIMIT', 0, most)
+local due = redis.pcall('ZRANGE', keptKey(load), '-inf', string.format('%d', now), 'BYSCORE', 'LIMIT', 0, most)
 if due.err then return 0 end
 local sum = readLoads(load, {'kept'}).kept
 if #due > 0 then

@@ -22,7 +22,7 @@ local found = redis.call('GET', key) or ''
 if found ~= to and found ~= ARGV.from then return 'conflict' end
 if found == '' and ARGV.from == '' then
   if redis.call('SCARD', open) >= tonumber(ARGV.mostOpen) then return 'full' end
-  redis.call('ZADD', all, 'NX', string.format('%.0f', now), id)
+  redis.call('ZADD', all, 'NX', string.format('%d', now), id)
 end
 local member = ARGV.tenant .. ' ' .. id
 if ARGV.isOpen == '1' then

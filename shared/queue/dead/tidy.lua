@@ -22,7 +22,7 @@ for _, model in ipairs(redis.call('ZRANGE', KEYS.noted, 0, -1)) do
     -- that age.
     local left = redis.call('PTTL', dead)
     local age = now + left - tonumber(newest[1][1]:match('^%d+'))
-    if left > 0 and age > 0 then redis.call('XTRIM', dead, 'MINID', string.format('%.0f', now - age)) end
+    if left > 0 and age > 0 then redis.call('XTRIM', dead, 'MINID', string.format('%d', now - age)) end
   end
 end
 return redis.call('ZCARD', KEYS.noted)

@@ -39,6 +39,6 @@ if ARGV.members ~= '' then
   redis.call('PEXPIRE', KEYS.log, ttl)
   if known.job then labels = redis.call('HGET', jobKey(KEYS.record:match('^out:({[^}]*}:[^:]*)'), known.job), 'labels') or '' end
 end
-local now = string.format('%.0f', now)
+local now = string.format('%d', now)
 endFromOutside(load, KEYS.record, known, ARGV.group, ARGV.kind, ARGV.body, ttl, now, record ~= '')
 return {'given', record, labels}

@@ -30,6 +30,6 @@ if ARGV.mode == '2' and not isParked then
   known.entry = nil
 end
 -- include ../pieces/time.lua
-local now = string.format('%.0f', now)
+local now = string.format('%d', now)
 endFromOutside(load, KEYS.record, known, ARGV.group, ARGV.kind, ARGV.body, math.max(tonumber(ARGV.ttl), known.ttl), now)
 return {'given'}

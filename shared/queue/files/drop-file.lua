@@ -15,5 +15,5 @@ if not state or state == 'gone' then return 'unknown' end
 if redis.call('ZCOUNT', KEYS.users, string.format('(%.0f', now), '+inf') > 0 then return 'in_use' end
 redis.call('HSET', KEYS.file, 'state', 'gone')
 redis.call('ZREM', KEYS.all, ARGV.id)
-redis.call('ZADD', KEYS.due, string.format('%.0f', now + ARGV.upkeepMs), ARGV.tenant .. ':' .. ARGV.id)
+redis.call('ZADD', KEYS.due, string.format('%d', now + ARGV.upkeepMs), ARGV.tenant .. ':' .. ARGV.id)
 return 'dropped'

@@ -15,7 +15,7 @@ for i = 1, #members do
   local key = '{files}:file:' .. members[i]
   local state = redis.call('HGET', key, 'state')
   local isUsed = redis.call('ZCOUNT', '{files}:users:' .. members[i], string.format('(%.0f', now), '+inf') > 0
-  redis.call('ZADD', due, string.format('%.0f', now + ARGV.againMs), members[i])
+  redis.call('ZADD', due, string.format('%d', now + ARGV.againMs), members[i])
   if not state then
     redis.call('ZREM', due, members[i])
   elseif state == 'gone' or not isUsed then

@@ -13,7 +13,7 @@ if not state then redis.call('ZREM', KEYS.due, tenant .. ':' .. ARGV.id) end
 if state ~= 'gone' then return end
 
 local function less(field, by)
-  if redis.call('HINCRBY', sums, field, string.format('%.0f', 0 - by)) <= 0 then redis.call('HDEL', sums, field) end
+  if redis.call('HINCRBY', sums, field, string.format('%d', 0 - by)) <= 0 then redis.call('HDEL', sums, field) end
 end
 
 less('files:' .. tenant, 1)

@@ -15,8 +15,8 @@ local state, created, expires = unpack(redis.call('HMGET', key, 'state', 'create
 if state == 'kept' then return {'kept', created, expires} end
 if state ~= 'writing' then return {'gone'} end
 -- include ../pieces/time.lua
-created = string.format('%.0f', now)
-expires = ARGV.ttl ~= '' and string.format('%.0f', now + ARGV.ttl) or ''
+created = string.format('%d', now)
+expires = ARGV.ttl ~= '' and string.format('%d', now + ARGV.ttl) or ''
 redis.call('HSET', key, 'state', 'kept', 'created', created, 'expires', expires, 'name', ARGV.name, 'purpose', ARGV.purpose)
 redis.call('ZADD', KEYS.all, created, id)
 if expires ~= '' then redis.call('ZADD', KEYS.due, expires, ARGV.tenant .. ':' .. id)

@@ -40,9 +40,9 @@ if not state then
   redis.call('HINCRBY', sums, 'files', 1)
 end
 if more > 0 then
-  redis.call('HINCRBY', sums, 'bytes:' .. tenant, string.format('%.0f', more))
-  redis.call('HINCRBY', sums, 'bytes', string.format('%.0f', more))
+  redis.call('HINCRBY', sums, 'bytes:' .. tenant, string.format('%d', more))
+  redis.call('HINCRBY', sums, 'bytes', string.format('%d', more))
 end
-redis.call('HSET', KEYS.file, 'state', 'writing', 'bytes', string.format('%.0f', tonumber(had or '0') + more))
-redis.call('ZADD', KEYS.due, string.format('%.0f', now + ARGV.leaseMs), tenant .. ':' .. ARGV.id)
+redis.call('HSET', KEYS.file, 'state', 'writing', 'bytes', string.format('%d', tonumber(had or '0') + more))
+redis.call('ZADD', KEYS.due, string.format('%d', now + ARGV.leaseMs), tenant .. ':' .. ARGV.id)
 return 'reserved'

@@ -14,8 +14,8 @@ end
 local state, expires = unpack(redis.call('HMGET', KEYS.file, 'state', 'expires'))
 if state ~= 'kept' then return 'unknown' end
 -- include ../pieces/time.lua
-redis.call('ZREMRANGEBYSCORE', KEYS.users, '-inf', string.format('%.0f', now))
+redis.call('ZREMRANGEBYSCORE', KEYS.users, '-inf', string.format('%d', now))
 local isOver = expires ~= '' and tonumber(expires) <= now
 if isOver and not redis.call('ZSCORE', KEYS.users, ARGV.user) then return 'unknown' end
-redis.call('ZADD', KEYS.users, 'GT', string.format('%.0f', now + forMs), ARGV.user)
+redis.call('ZADD', KEYS.users, 'GT', string.format('%d', now + forMs), ARGV.user)
 return 'noted'

@@ -15,7 +15,7 @@ local base, name = ARGV.base, ARGV.job
 local stage, made, due = stageOf(KEYS.record)
 if stage ~= ARGV.stage or not due then return 0 end
 -- include ../pieces/time.lua
-local now = string.format('%.0f', now)
+local now = string.format('%d', now)
 local bytes = redis.call('HSTRLEN', KEYS.record, 'body')
 dropLater(load, base, name, bytes)
 redis.call('HSET', KEYS.record, 'ended', now, 'failure', ARGV.failure)

@@ -9,7 +9,7 @@ local load = KEYS.load
 -- include ../pieces/later.lua
 -- include ../pieces/time.lua
 local before = now - ARGV.forMs
-local found = redis.pcall('ZRANGE', laterKey(load), '-inf', string.format('%.0f', before), 'BYSCORE', 'LIMIT', 0, ARGV.most)
+local found = redis.pcall('ZRANGE', laterKey(load), '-inf', string.format('%d', before), 'BYSCORE', 'LIMIT', 0, ARGV.most)
 if found.err then return {} end
 local told = {}
 for _, member in ipairs(found) do

@@ -19,7 +19,7 @@ if stage ~= ARGV.stage or not due then return -1 end
 local times = redis.call('HINCRBY', KEYS.record, 'refused', 1)
 local wait = math.ceil(math.min(ARGV.first * 2 ^ math.min(times - 1, 30), tonumber(ARGV.most)) * ARGV.factor)
 local bytes = redis.call('HSTRLEN', KEYS.record, 'body')
-local at = string.format('%.0f', now + wait)
+local at = string.format('%d', now + wait)
 redis.call('HSET', KEYS.record, 'next', TEXT.due{at = at, made = made})
 redis.pcall('ZADD', laterKey(load), 'XX', at, TEXT.sized{bytes = bytes + LATER_BYTES, name = base .. ':' .. name})
 return wait

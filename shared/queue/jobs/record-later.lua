@@ -35,8 +35,8 @@ local most, mostBytes = tonumber(ARGV.most), tonumber(ARGV.mostBytes)
 if most >= 0 and sums[tenant].items >= most then return 'too-many' end
 if mostBytes >= 0 and sums.later.bytes + bytes + LATER_BYTES > mostBytes then return 'too-large' end
 local at = ARGV.due:sub(1, 1) == '+' and now + ARGV.due:sub(2) or tonumber(ARGV.due)
-fields[#fields + 1], fields[#fields + 2] = 'run', string.format('%.0f', at)
-recordJob(base, name, fields, string.format('%.0f', now))
+fields[#fields + 1], fields[#fields + 2] = 'run', string.format('%d', at)
+recordJob(base, name, fields, string.format('%d', now))
 putLater(load, base, name, bytes, '0', at)
 keepJob(base, name, math.max(at - now, 0) + wait + ARGV.ttl + 86400000)
 return 'recorded'

@@ -62,7 +62,7 @@ local function viewOf(load, group, now, base, name, buckets)
   local request, sequence, made = job[4], job[8] or '', job[5] or '1'
   local due = dueOf(job[12], made)
   local last = job[14] and tonumber(job[13] or job[6]) + job[14]
-  local function number(ms) return ms and string.format('%.0f', ms) or '' end
+  local function number(ms) return ms and string.format('%d', ms) or '' end
   local view = newJobView()
   view.name, view.type, view.options, view.shown = name, job[1] or '', job[2] or '', job[3] or ''
   view.request, view.made, view.recordedAt = request, made, job[6] or '0'

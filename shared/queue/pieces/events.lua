@@ -34,6 +34,6 @@ local function noteExpired(base, name, seq, idle)
   if not tenant or not wantsEvent(tag, tenant, 'sequence.expired') then return end
   noteEvent(tag, tenant, 'sequence.expired', {
     model = model, version = seq.pin:match('^[^:]*'), sequence = id, steps = seq.next - seq.start + 1,
-    last = idle and string.format('%.0f', seq.lapses - idle) or nil,
+    last = idle and string.format('%d', seq.lapses - idle) or nil,
   })
 end

@@ -72,7 +72,7 @@ local function stageOf(key)
   local found = redis.call('HMGET', key, 'request', 'next', 'made', 'at')
   if not found[4] then return nil end
   local due = dueOf(found[2], found[3])
-  return TEXT.stage{request = found[1] or '', due = due and string.format('%.0f', due) or ''}, found[3], due
+  return TEXT.stage{request = found[1] or '', due = due and string.format('%d', due) or ''}, found[3], due
 end
 
 -- Returns when to try a failed job again, in Redis ms, then how many ms the job may live, then how
@@ -97,7 +97,7 @@ local function closeJob(load, base, name, bytes, kind, body, ttl, now)
     redis.call('HDEL', key, 'body')
     dropBody(load, key, bytes)
   else
-    keepBody(load, key, bytes, string.format('%.0f', now + ttl))
+    keepBody(load, key, bytes, string.format('%d', now + ttl))
   end
   redis.call('PEXPIRE', key, ttl)
   noteJobEvent(base, name, state, body, now)

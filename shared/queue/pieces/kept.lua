@@ -19,7 +19,7 @@ local function endings(now)
   return {
     note = function(name, kind, size, ttl, keep)
       if not keep or kind ~= 'result' or size < LEAST_KEPT then return end
-      noted[#noted + 1] = string.format('%.0f', now + keptFor(ttl, keep))
+      noted[#noted + 1] = string.format('%d', now + keptFor(ttl, keep))
       noted[#noted + 1] = TEXT.sized{bytes = size, name = name}
       bytes = bytes + size
     end,

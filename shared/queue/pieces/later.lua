@@ -34,7 +34,7 @@ end
 
 -- Make a job wait until `at`, in Redis ms. `bytes` is the size of the job's body, here and below.
 local function putLater(load, base, name, bytes, made, at)
-  local due, all = string.format('%.0f', at), base .. ':' .. name
+  local due, all = string.format('%d', at), base .. ':' .. name
   redis.call('HSET', 'job:' .. all, 'next', TEXT.due{at = due, made = made})
   bytes = bytes + LATER_BYTES
   if redis.pcall('ZADD', laterKey(load), due, TEXT.sized{bytes = bytes, name = all}) == 1 then countLater(load, all, 1, bytes) end

@@ -51,7 +51,7 @@ local function noteTaken(out, record, group, now)
   if not record.entry then return end
   local pending = redis.pcall('XPENDING', readyOf(out, record.pin), group, record.entry, record.entry, 1)
   if pending.err or not pending[1] then return end
-  redis.call('HSETNX', out, 'began', string.format('%.0f', now - pending[1][3]))
+  redis.call('HSETNX', out, 'began', string.format('%d', now - pending[1][3]))
 end
 
 -- End a request from outside of a worker. `sealed` says that the log has the final record. A brief

@@ -17,7 +17,7 @@ local function setAside(dead, limits, now, ...)
     end
   end
   redis.call('XADD', dead, 'MAXLEN', entries, '*', unpack(fields))
-  redis.call('XTRIM', dead, 'MINID', string.format('%.0f', tonumber(now) - tonumber(age)))
+  redis.call('XTRIM', dead, 'MINID', string.format('%d', tonumber(now) - tonumber(age)))
   redis.call('PEXPIRE', dead, age)
   local tag, model = dead:match('^dead:({[^}]*}):(.*)$')
   redis.pcall('ZADD', 'aside:' .. tag, now, model)

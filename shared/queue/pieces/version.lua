@@ -35,7 +35,7 @@ local function renewVersions(base, name, at, kept, keptUntil, needed)
   if keptUntil >= needed then return keptUntil end
   local keys = versionKeys(base, name, at, kept)
   if #keys == 0 then return keptUntil end
-  local renewed = string.format('%.0f', needed + DAY)
+  local renewed = string.format('%d', needed + DAY)
   for i = 1, #keys do redis.call('PEXPIREAT', keys[i], renewed) end
   return needed + DAY
 end

@@ -51,7 +51,7 @@ fresh.lapses, fresh.keptUntil = now + tonumber(ARGV.idle), now + tonumber(ARGV.i
 if at ~= '' then
   local copy = versionKey(base, newName, at)
   redis.call('COPY', versionKey(base, oldName, at), copy, 'REPLACE')
-  redis.call('PEXPIREAT', copy, string.format('%.0f', fresh.keptUntil))
+  redis.call('PEXPIREAT', copy, string.format('%d', fresh.keptUntil))
   if old.kept ~= '' then fresh.kept = TEXT.checkpoint{step = done, version = at} end
 end
 begin(base, newName, fresh)

@@ -44,7 +44,7 @@ clearLapsed(base, name, old, idle)
 local keptUntil = now + tonumber(ARGV.kept)
 if version ~= '' and keptUntil < now + idle + DAY then
   keptUntil = now + idle + 2 * DAY
-  redis.call('PEXPIREAT', key, string.format('%.0f', keptUntil))
+  redis.call('PEXPIREAT', key, string.format('%d', keptUntil))
 end
 local seq = newSequence()
 seq.next, seq.done, seq.pin, seq.at = tonumber(ARGV.step), tonumber(ARGV.step), ARGV.pin, version

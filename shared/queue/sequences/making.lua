@@ -22,5 +22,5 @@ end
 local function begin(base, name, seq)
   noteSequence(base, name, seq)
   writeSequences()
-  redis.call('ZADD', KEYS.live, string.format('%.0f', seq.lapses), name)
+  redis.call('ZADD', KEYS.live, string.format('%d', seq.lapses), name)
 end

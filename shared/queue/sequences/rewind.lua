@@ -42,6 +42,6 @@ seq.keptUntil = renewVersions(base, name, at, kept, seq.keptUntil, now + idle + 
 seq.next, seq.done, seq.at, seq.kept, seq.lapses = wanted, wanted, at, kept, now + idle
 noteSequence(base, name, seq)
 writeSequences()
-redis.call('ZADD', KEYS.live, string.format('%.0f', seq.lapses), name)
+redis.call('ZADD', KEYS.live, string.format('%d', seq.lapses), name)
 if #gone > 0 then redis.call('UNLINK', unpack(gone)) end
 return answerOnce(ARGV.record, ARGV.digest, ARGV.ttl, {'rewound', viewOf(base, name, seq)})

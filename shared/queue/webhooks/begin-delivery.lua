@@ -37,7 +37,7 @@
 local log, key, ended, pending = KEYS.deliveries, KEYS.delivery, KEYS.ended, KEYS.pending
 local message, run, ttl, tenant = ARGV.message, ARGV.run, ARGV.ttl, ARGV.tenant
 -- include ../pieces/time.lua
-local now = string.format('%.0f', now)
+local now = string.format('%d', now)
 local known = redis.call('HMGET', key, 'run', 'state')
 local reply = {'begun'}
 

@@ -36,9 +36,9 @@ end
 if run ~= ARGV.run or state ~= 'pending' then return 'noted' end
 
 -- include ../pieces/time.lua
-local next = ARGV.nextIn ~= '' and string.format('%.0f', now + ARGV.nextIn) or ''
+local next = ARGV.nextIn ~= '' and string.format('%d', now + ARGV.nextIn) or ''
 redis.call('HSET', key, 'state', ARGV.state, 'next', next, 'tries', tonumber(tries or 0) + (ARGV.attempt ~= '' and 1 or 0))
-local ttl = string.format('%.0f', ARGV.ttl + (tonumber(ARGV.nextIn) or 0))
+local ttl = string.format('%d', ARGV.ttl + (tonumber(ARGV.nextIn) or 0))
 redis.call('PEXPIRE', key, ttl)
 if redis.call('PTTL', log) < tonumber(ttl) then redis.call('PEXPIRE', log, ttl) end
 if ARGV.state == 'pending' then
@@ -47,7 +47,7 @@ if ARGV.state == 'pending' then
 end
 redis.call('ZREM', KEYS.pending, member)
 
-redis.call('ZADD', ended, string.format('%.0f', now), message)
+redis.call('ZADD', ended, string.format('%d', now), message)
 redis.call('PEXPIRE', ended, ttl)
 local tooMany = math.min(redis.call('ZCARD', ended) - ARGV.mostEnded, MOST_FORGOTTEN)
 local oldest = tooMany > 0 and redis.call('ZRANGE', ended, 0, tooMany - 1) or {}

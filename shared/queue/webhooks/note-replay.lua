@@ -21,7 +21,7 @@ local state, replays, asked, minute, lately = unpack(redis.call('HMGET', KEYS.de
 if not state then return 'unknown' end
 if asked == ARGV.name then return 'granted' end
 -- include ../pieces/time.lua
-local now = string.format('%.0f', math.floor(time[1] / 60))
+local now = string.format('%d', math.floor(time[1] / 60))
 if minute ~= now then lately = '0' end
 if tonumber(replays or '0') >= tonumber(ARGV.most) then return 'spent' end
 if tonumber(lately or '0') >= tonumber(ARGV.mostLately) then return 'often' end

@@ -16,6 +16,8 @@ export interface WorkerQueue {
   readonly consumer: string;
   /** Whether its requests are streams: then each request has a log beside its outcome. */
   readonly streams?: boolean;
+  /** Whether work that ends in the usual way takes short scripts; absent: true. */
+  readonly shortScripts?: boolean;
   /** Limits of the requests that workers set aside, for each model and bucket. */
   readonly setAside?: { readonly entries: number; readonly ageMs: number };
 }

@@ -34,7 +34,7 @@ local group, consumer = ARGV.group, ARGV.consumer
 local first = ARGV.lanes.FIRST + ARGV.lanes.WIDTH * #KEYS.ready
 local count = (#ARGV - first + 1) / ARGV.requests.WIDTH
 -- include ../../pieces/time.lua
-local now = string.format('%.0f', now)
+local now = string.format('%d', now)
 
 local lanes = {}
 for i = 1, #KEYS.ready do

@@ -8,10 +8,9 @@ import {
   fates,
   givenOutcomes,
   inlineOutcomes,
-  rowsOf,
   type Fate,
   type GivenOutcomes,
-  type OutcomeArgs,
+  type Given,
   type Settlement,
 } from "./settlement.js";
 
@@ -40,15 +39,15 @@ export async function commitRequests(queue: WorkerQueue, settlements: readonly S
     redis,
     settlements.map(({ delivery }) => delivery),
   );
-  const requestOf = ({ delivery, deadReason: reason = "" }: Settlement, { kind, body, ttl, apart }: OutcomeArgs) => {
+  const requestOf = ({ settlement, outcome }: Given<Settlement>) => {
+    const { delivery, deadReason: reason = "" } = settlement;
+    const { kind, body, ttl, apart } = outcome;
     const { lane, entry } = delivery;
     return { lane: numberOf(lane), entry, name: requestName(delivery), reason, kind, body, ttl, apart };
   };
   const terms = { group: GROUP, consumer, limits: limitsOfSetAside(queue), streams: streams ? 1 : 0, lanes };
-  const call = ({ args, ahead }: GivenOutcomes) => {
-    const requests = rowsOf(settlements, args, requestOf);
-    return script(redis, { load, ready }, { ...terms, requests }, ahead);
-  };
+  const call = ({ given, ahead }: GivenOutcomes<Settlement>) =>
+    script(redis, { load, ready }, { ...terms, requests: given.map(requestOf) }, ahead);
   const outcomes = givenOutcomes(settlements, consumer);
   try {
     return await call(outcomes);

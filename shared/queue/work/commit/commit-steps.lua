@@ -68,7 +68,7 @@ local count = (#ARGV - first + 1) / ARGV.steps.WIDTH
 -- include ../../pieces/time.lua
 local clock = now
 local lapses = clock + tonumber(ARGV.idle)
-local now = string.format('%.0f', clock)
+local now = string.format('%d', clock)
 
 local lanes = {}
 for i = 1, #KEYS.ready do
@@ -155,7 +155,7 @@ local function commit(lane, entry, request, name, step, start, kind, body, ttl, 
     ending.give(counted, brief, keep, mine, kind, body, ttl, apart)
     if reason ~= '' then
       setAside('dead:' .. lane.base, ARGV.limits, now, 'request', requestIn(counted), 'job', jobIn(counted), 'sequence', name,
-        'step', string.format('%.0f', step), 'reason', reason,
+        'step', string.format('%d', step), 'reason', reason,
         'runs', (redis.call('HGET', lane.runs, entry) or '0'):match(PATTERN.runs(count)), 'frame', frameOf(lane.ready, entry))
     end
   end
@@ -205,7 +205,7 @@ local function commit(lane, entry, request, name, step, start, kind, body, ttl, 
     -- Clears the fields that the next step brings again, because an idle sequence takes memory for
     -- long.
     seq.entry, seq.request, seq.on, seq.lapses = '', '', '', lapses
-    lane.idling[#lane.idling + 1] = string.format('%.0f', lapses)
+    lane.idling[#lane.idling + 1] = string.format('%d', lapses)
     lane.idling[#lane.idling + 1] = name
   end
   noteSequence(lane.base, name, seq)

@@ -42,7 +42,7 @@ local function openEndings(load, names, now, streams)
     end
     local job = jobs[name]
     if job and not streams and owned ~= true then
-      redis.call('HSET', out, 'kind', kind, 'body', body, 'ended', now, 'began', string.format('%.0f', now - owned))
+      redis.call('HSET', out, 'kind', kind, 'body', body, 'ended', now, 'began', string.format('%d', now - owned))
     else
       redis.call('HSET', out, 'kind', kind, 'body', body, 'ended', now)
     end

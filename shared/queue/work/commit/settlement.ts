@@ -59,60 +59,50 @@ export interface OutcomeArgs {
   readonly apart: string;
 }
 
+/** A settlement, and the arguments for its outcome. */
+export interface Given<S> {
+  readonly settlement: S;
+  readonly outcome: OutcomeArgs;
+}
+
 /**
  * How a call passes outcomes to the script. The transaction writes long outcomes of brief requests
  * before the script, to keys of their own; a key that the script does not take has a TTL.
  */
-export interface GivenOutcomes {
-  /** The arguments for each settlement's outcome. */
-  readonly args: readonly OutcomeArgs[];
+export interface GivenOutcomes<S> {
+  readonly given: readonly Given<S>[];
   /** The commands before the script in its transaction. */
   readonly ahead: readonly Call[];
 }
 
 /** @param consumer names this worker's process */
-export function givenOutcomes(settlements: readonly Settlement[], consumer: string): GivenOutcomes {
+export function givenOutcomes<S extends Settlement>(settlements: readonly S[], consumer: string): GivenOutcomes<S> {
   const apart = `${consumer}.${calls++}`;
   const ahead: Call[] = [];
-  const args = settlements.map(({ delivery, outcome: { kind, body } }): OutcomeArgs => {
+  const given = settlements.map((settlement) => {
+    const { delivery, outcome } = settlement;
+    const { kind, body } = outcome;
     const { brief, outcomeTtlMs, lane, gateway } = delivery;
-    if (!brief || body.length <= INLINE_BYTES) return { kind, body, ttl: outcomeTtlMs, apart: "" };
+    if (!brief || body.length <= INLINE_BYTES) return inlineOutcome(settlement);
     const head = Buffer.from(
       outcomeRecord.write({ ended: LATER, at: LATER, kind, pin: pinText(lane), gateway, body: "" }),
     );
     const key = `${outcomeKey(delivery)}@${apart}`;
     ahead.push(["SET", key, Buffer.concat([head, body]), "PX", outcomeTtlMs]);
-    return { kind, body: "", ttl: outcomeTtlMs, apart };
+    return { settlement, outcome: { kind, body: "", ttl: outcomeTtlMs, apart } };
   });
-  return { args, ahead };
+  return { given, ahead };
 }
 
 /**
  * The same while Redis is full and takes no writes before the script: all bodies pass through it.
  */
-export function inlineOutcomes(settlements: readonly Settlement[]): GivenOutcomes {
-  const args = settlements.map(({ delivery, outcome: { kind, body } }) => ({
-    kind,
-    body,
-    ttl: delivery.outcomeTtlMs,
-    apart: "",
-  }));
-  return { args, ahead: [] };
+export function inlineOutcomes<S extends Settlement>(settlements: readonly S[]): GivenOutcomes<S> {
+  return { given: settlements.map(inlineOutcome), ahead: [] };
 }
 
-/**
- * Makes the arguments of each settlement, in order. `row` returns a single literal, because V8
- * takes microseconds for an object that two spreads make.
- */
-export function rowsOf<S, Row>(
-  settlements: readonly S[],
-  args: readonly OutcomeArgs[],
-  row: (settlement: S, outcome: OutcomeArgs) => Row,
-): Row[] {
-  const rows: Row[] = [];
-  for (const [i, settlement] of settlements.entries()) {
-    const outcome = args[i];
-    if (outcome !== undefined) rows.push(row(settlement, outcome));
-  }
-  return rows;
+function inlineOutcome<S extends Settlement>(settlement: S): Given<S> {
+  const { delivery, outcome } = settlement;
+  const { kind, body } = outcome;
+  return { settlement, outcome: { kind, body, ttl: delivery.outcomeTtlMs, apart: "" } };
 }

@@ -11,7 +11,7 @@
 --   Returns nothing
 -- include ../../pieces/job.lua
 -- include ../../pieces/time.lua
-local now = string.format('%.0f', now)
+local now = string.format('%d', now)
 for i = 1, #ARGV.requests do
   local entry, out = ARGV.requests[i].entry, 'out:' .. ARGV.base .. ':' .. ARGV.requests[i].request
   local found = redis.pcall('HMGET', out, 'job', 'kind', 'told')

@@ -94,9 +94,9 @@ local function append(lane, entry, request, first, what, from, to)
     if lapses > 0 then redis.call('PEXPIREAT', log, lapses) end
   end
   if not began and final then
-    redis.call('HSET', out, 'began', string.format('%.0f', now), 'sealed', '1')
+    redis.call('HSET', out, 'began', string.format('%d', now), 'sealed', '1')
   elseif not began then
-    redis.call('HSET', out, 'began', string.format('%.0f', now))
+    redis.call('HSET', out, 'began', string.format('%d', now))
   elseif final then
     redis.call('HSET', out, 'sealed', '1')
   end

@@ -19,7 +19,7 @@ if ARGV.takenOver == '1' and facts[1] then
   if tonumber(length) == #records then
     since = noted
   else
-    since = string.format('%.0f', now)
+    since = string.format('%d', now)
     redis.call('HSET', KEYS.record, 'stands', #records .. ' ' .. since)
   end
 end

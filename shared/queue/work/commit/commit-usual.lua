@@ -1,0 +1,115 @@
+#!lua flags=allow-oom
+-- commit-usual.lua: the short way of commit-steps.lua, for steps that end as almost all steps do:
+-- the request is brief and has a result, the sequence continues from the step's checkpoint, the
+-- model keeps one checkpoint, and no other step of the sequence waits. The worker knows from the
+-- step's entry what Redis must hold of the sequence. It sends this text and the next text, and the
+-- script compares and writes. It changes nothing of a step of which anything differs: then
+-- commit-steps.lua finds the step's outcome and checkpoint where the transaction has written them.
+-- Both ways leave the same keys.
+--   KEYS.load         the counts (load.lua)
+--   KEYS.ready[]      as in commit-steps.lua
+--   ARGV.group
+--   ARGV.consumer
+--   ARGV.idle         ms for which a sequence lives between its steps, less than the TTL of its
+--                     checkpoints by at least a day
+--   ARGV.kept         TTL ms of the new checkpoints
+--   ARGV.apart        place of the outcomes that did not pass through the script (settlement.lua)
+--   ARGV.lanes[]      for each ready stream:
+--     .base           tag of the bucket and model, `{tag}:model`
+--     .pin            `version:digest`
+--     .oldest         the oldest entry
+--     .newest         the newest entry
+--     .steps          how many of the steps are of this lane
+--   ARGV.steps[]      lane by lane
+--     .entry
+--     .request        name of the request
+--     .sequence       name of the sequence
+--     .facts          the facts that the sequence must have, up to `request`: no other request has
+--                     the entry that they name
+--     .next           the facts that the sequence gets, up to `request`
+--     .from           version from which the sequence no longer continues, or ''
+--     .ttl            outcome TTL ms
+--     .body           of the outcome; '' if it is apart
+--   Returns the numbers of the steps that are left to commit-steps.lua, from 1
+local load = KEYS.load
+-- include ../../pieces/parking.lua
+-- include ../../pieces/version.lua
+-- include ../read/owned.lua
+local clock = now
+local now, lapses = string.format('%d', clock), clock + ARGV.idle
+-- The rest of a sequence's facts, the same for all steps.
+local rest = TEXT.sequence{'', lapses = lapses, keptUntil = clock + ARGV.kept, kept = ''}
+lapses = string.format('%d', lapses)
+-- Facts that end with a bar name no kept checkpoints, as of a model with history.
+local BAR = ('|'):byte()
+
+local left, gone, checkpoints, open = {}, {}, {}, {}
+
+-- Write the outcome of a brief request.
+--   `facts`  of the request in `open`
+-- Returns whether it had none.
+local function give(name, facts, ttl, body)
+  local at, pin, gateway, ended = facts:match(PATTERN.brief(at, pin, gateway, ended))
+  if ended ~= '0' then return false end
+  local out = 'out:' .. name
+  if body == '' then
+    local apart = out .. '@' .. ARGV.apart
+    redis.call('SETRANGE', apart, 0, HEAD.outcome{ended = now, at = at})
+    redis.call('RENAME', apart, out)
+  else
+    local outcome = TEXT.outcome{ended = now, at = at, kind = 'result', pin = pin, gateway = gateway, body = body}
+    redis.call('SET', out, outcome, 'PX', ttl)
+  end
+  open[name] = facts
+  gone[#gone + 1] = name
+  return true
+end
+
+-- Commit steps of a lane.
+--   `first`  place of the first step in ARGV   `before`  the number of steps before this step
+local function commit(lane, ready, base, first, count, before)
+  local runs = 'runs:' .. base .. ':' .. ARGV.lanes[lane].pin
+  local unusual = redis.call('EXISTS', runs, laneKeyOf('queue', ready)) > 0
+  local owns = ownedBy(ARGV.group, ARGV.consumer, ready, ARGV.lanes[lane].oldest, ARGV.lanes[lane].newest, 2 * count + 64)
+  local sequences, requests = {}, {}
+  for i = 1, count do
+    local at = first + (i - 1) * ARGV.steps.WIDTH
+    sequences[i], requests[i] = ARGV.steps(at).sequence, base .. ':' .. ARGV.steps(at).request
+  end
+  local all, briefs = 'seqs:' .. base, readOpen(load, requests)
+  local texts = redis.pcall('HMGET', all, unpack(sequences))
+  local changed, entries, idling, n = {}, {}, {}, 0
+  for i = 1, count do
+    local at = first + (i - 1) * ARGV.steps.WIDTH
+    local text, brief, entry, from = texts[i], briefs[requests[i]], ARGV.steps(at).entry, ARGV.steps(at).from
+    if text and brief and owns(entry) and text:find(ARGV.steps(at).facts, 1, true) == 1 and text:byte(-1) == BAR
+      and give(requests[i], brief, ARGV.steps(at).ttl, ARGV.steps(at).body) then
+      n = n + 1
+      entries[n] = entry
+      changed[2 * n - 1], changed[2 * n] = sequences[i], ARGV.steps(at).next .. rest
+      idling[2 * n - 1], idling[2 * n] = lapses, sequences[i]
+      if from ~= '' then checkpoints[#checkpoints + 1] = versionKey(base, sequences[i], from) end
+    else
+      left[#left + 1] = before + i
+    end
+  end
+  if n == 0 then return end
+  redis.call('HSET', all, unpack(changed))
+  redis.call('ZADD', 'live:' .. base, unpack(idling))
+  redis.call('XACK', ready, ARGV.group, unpack(entries))
+  redis.call('XDEL', ready, unpack(entries))
+  if unusual then
+    redis.call('HDEL', runs, unpack(entries))
+    refillIfParking(ready, n)
+  end
+end
+
+local first, before = ARGV.lanes.FIRST + ARGV.lanes.WIDTH * #KEYS.ready, 0
+for i = 1, #KEYS.ready do
+  local count = tonumber(ARGV.lanes[i].steps)
+  commit(i, KEYS.ready[i], ARGV.lanes[i].base, first + before * ARGV.steps.WIDTH, count, before)
+  before = before + count
+end
+letGo(load, gone, false, open)
+if #checkpoints > 0 then redis.call('UNLINK', unpack(checkpoints)) end
+return left
