@@ -9,7 +9,7 @@ import { DEFAULT_TENANT } from "#shared/contract/tenant.js";
 import { storeOutcome } from "#shared/contract/outcome.js";
 import type { Lane } from "#shared/queue/address.js";
 import { cancelRequest } from "#shared/queue/ends/cancel.js";
-import type { Delivery } from "#shared/queue/entry.js";
+import { FAILED, type Delivery } from "#shared/queue/entry.js";
 import { endSequence } from "#shared/queue/sequences/end.js";
 import { fork } from "#shared/queue/sequences/fork.js";
 import { rewind } from "#shared/queue/sequences/rewind.js";
@@ -27,7 +27,7 @@ import { admit, applicant, IDLE_MS, LIMITS, useLab } from "../support/queue/lab.
 import { factsOf } from "../support/queue/facts.js";
 import { keysOf } from "./all-keys.js";
 
-const SEEDS = Array.from({ length: 12 }, (_, i) => 4_100 + i);
+const SEEDS = Array.from({ length: 500 }, (_, i) => 4_100 + i);
 const MOVES = 150;
 const BUCKETS = 2;
 const TENANTS = [DEFAULT_TENANT, "acme"];
@@ -109,7 +109,7 @@ class History {
     const alone: Settlement[] = [];
     for (const delivery of some) {
       const { settlement, isUsual } = this.#settlement(delivery);
-      (isUsual && !(await this.#hasNext(delivery)) ? together : alone).push(settlement);
+      (isUsual && (await this.#isAsUsual(delivery)) ? together : alone).push(settlement);
     }
     this.#last = { worker, settlements: together };
     const fates = [await this.#send(worker, together)];
@@ -118,12 +118,15 @@ class History {
   }
 
   /**
-   * Whether another step waits behind this step. In one call with others, the short way and then
-   * the long way would queue the next steps of these sequences in another order.
+   * Whether the short script commits this step if its settlement is as usual. If a call has other
+   * steps, too, the short way and then the long way make room twice, and queue other requests in
+   * another order.
    */
-  async #hasNext({ lane, sequence = "", step }: Delivery) {
-    const facts = await factsOf(this.#redis, lane, sequence);
-    return facts !== undefined && facts.next > step;
+  async #isAsUsual(delivery: Delivery) {
+    const facts = await factsOf(this.#redis, delivery.lane, delivery.sequence ?? "");
+    const record = await readRecord(this.#redis, delivery);
+    const { brief, end, from, step } = delivery;
+    return brief && !end && from !== FAILED && facts?.next === step && record?.kind === undefined;
   }
 
   /** Sends the last commit again, as after a lost reply. */
