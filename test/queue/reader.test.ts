@@ -223,10 +223,12 @@ describe("the reader", () => {
     await expect.poll(() => trips).toEqual([["a1", "a2", "a3"]]);
     await expect.poll(() => blockedId("reader")).toBeDefined();
     await admit(lab.redis, { gateway: "gw", limits: LIMITS }, call(["b1", "b2", "b3"]));
-    await expect.poll(() => trips).toEqual([
-      ["a1", "a2", "a3"],
-      ["b1", "b2"],
-    ]);
+    await expect
+      .poll(() => trips)
+      .toEqual([
+        ["a1", "a2", "a3"],
+        ["b1", "b2"],
+      ]);
   });
 
   it("takes few large entries at a time, since Redis serves nobody else meanwhile", async () => {

@@ -40,8 +40,8 @@ local now, lapses = string.format('%d', clock), clock + ARGV.idle
 -- The rest of a sequence's facts, the same for all steps.
 local rest = TEXT.sequence{'', lapses = lapses, keptUntil = clock + ARGV.kept, kept = ''}
 lapses = string.format('%d', lapses)
--- Facts that end with a bar name no kept checkpoints, as of a model with history.
-local BAR = ('|'):byte()
+-- The last byte of facts that name no kept checkpoints, as a model with history has them.
+local NONE_KEPT = rest:byte(-1)
 
 local left, gone, checkpoints, open = {}, {}, {}, {}
 
@@ -82,7 +82,7 @@ local function commit(lane, ready, base, first, count, before)
   for i = 1, count do
     local at = first + (i - 1) * ARGV.steps.WIDTH
     local text, brief, entry, from = texts[i], briefs[requests[i]], ARGV.steps(at).entry, ARGV.steps(at).from
-    if text and brief and owns(entry) and text:find(ARGV.steps(at).facts, 1, true) == 1 and text:byte(-1) == BAR
+    if text and brief and owns(entry) and text:find(ARGV.steps(at).facts, 1, true) == 1 and text:byte(-1) == NONE_KEPT
       and give(requests[i], brief, ARGV.steps(at).ttl, ARGV.steps(at).body) then
       n = n + 1
       entries[n] = entry
