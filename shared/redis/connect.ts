@@ -5,22 +5,14 @@
  * name, or a Cluster; callers need not know.
  */
 import type { EventEmitter } from "node:events";
-import { createRequire } from "node:module";
 import type * as ioredis from "ioredis";
 import type { Logger } from "pino";
 import { redisPlace } from "../broker-url.js";
 import type { Durability } from "../durability.js";
+import { AbstractConnector, Cluster, Redis } from "./ioredis.js";
 import { clusterOptions, keepSlotsKnown, mastersConnected, slotsKnown, slotsMayHaveMoved } from "./cluster.js";
 import { slotConnector } from "./slot-connector.js";
 import { slotOf } from "./slots.js";
-
-/**
- * Required instead of imported: Node scans an imported CommonJS package for the names of its
- * exports, and V8 optimises the scanner meanwhile. For ioredis that is half of the loading time,
- * 100 ms of the processor; for other packages it is little. Joined programs contain the package
- * (infra/bundle.mjs). A worker's supervisor loads it after its worker has died.
- */
-const { Redis, Cluster, AbstractConnector } = createRequire(import.meta.url)("ioredis") as typeof ioredis;
 
 /**
  * Members that differ between a server's client and a Cluster's client, or come from EventEmitter.

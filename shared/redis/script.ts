@@ -12,7 +12,7 @@ import { textOf as text } from "../records/record.js";
 import { untilReplicated } from "./replicated.js";
 import { flattener, resolveNames, type Named, type Names } from "./script-names.js";
 import { ABSENT, absentKey } from "./slots.js";
-import { inTransaction, lastReply, sendTogether, type Arg, type Call } from "./transaction.js";
+import { inTransaction, lastReply, onlyReply, sendTogether, type Arg, type Call } from "./transaction.js";
 
 export type { Arg } from "./transaction.js";
 
@@ -98,11 +98,15 @@ async function send(
   call: Call,
   waits: boolean,
 ): Promise<unknown> {
-  const [command, ...args] = call;
-  if (ahead.length === 0 && !waits) return redis.callBuffer(command, args);
-  const calls = ahead.length === 0 ? [call] : inTransaction([...ahead, call]);
+  const isAlone = ahead.length === 0;
+  if (isAlone && !waits && redis.isCluster) {
+    // The Cluster client follows a slot that has moved.
+    const [command, ...args] = call;
+    return redis.callBuffer(command, args);
+  }
+  const calls = isAlone ? [call] : inTransaction([...ahead, call]);
   const results = await (waits ? untilReplicated : sendTogether)(redis, key, calls);
-  return ahead.length === 0 ? results.at(0)?.[1] : lastReply(results);
+  return isAlone ? onlyReply(results) : lastReply(results);
 }
 
 /** Whether the server itself answered with an error whose text starts with `code`. */

@@ -5,6 +5,7 @@
  * flush for every 16 KB that it reads.
  */
 import { masterFor, type RedisClient } from "./connect.js";
+import { sendCalls } from "./send-calls.js";
 
 export type Arg = string | number | Buffer;
 
@@ -30,11 +31,24 @@ export async function sendTogether(redis: RedisClient, key: string, calls: reado
   // The first command opens the connection to a master in the state `wait`.
   const isOpen = server.status === "ready" || server.status === "wait";
   if (redis.isCluster && !isOpen) throw new Error("the connection to the master is closed");
+  const sent = sendCalls(server, calls);
+  if (sent !== undefined) return sent;
   const pipeline = server.pipeline();
   for (const [command, ...args] of calls) pipeline.callBuffer(command, args);
   const results = await pipeline.exec();
   if (results?.length !== calls.length) throw new TypeError("a pipeline has one result for each call");
   return results;
+}
+
+/**
+ * @param results of one call from `sendTogether`
+ * @throws the error of the call
+ */
+export function onlyReply([result]: readonly Result[]): unknown {
+  if (result === undefined) throw new TypeError("a call has a result");
+  const [error, reply] = result;
+  if (error !== null) throw error;
+  return reply;
 }
 
 /** The calls that run these calls as a transaction. */
