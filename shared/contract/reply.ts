@@ -68,22 +68,22 @@ export function replyKey(secret: Buffer, sender: string, gateway: string): Buffe
 }
 
 export function encodeMessage(key: Buffer, mark: Mark, replies: readonly Reply[]): Buffer {
-  const head = Buffer.alloc(AT.replies);
-  head.write(mark.sender, AT.sender, "hex");
-  head.writeUIntBE(mark.channel, AT.channel, 5);
-  head.writeUIntBE(mark.number, AT.number, 6);
-  head.writeUInt8(markKinds.indexOf(mark.kind), AT.kind);
-  const message = Buffer.concat([head, ...replies.flatMap(encodeReply)]);
+  const bytes = replies.reduce((sum, { name, body }) => sum + REPLY_OVERHEAD_BYTES + name.length + body.length, 0);
+  const message = Buffer.allocUnsafe(AT.replies + bytes);
+  message.write(mark.sender, AT.sender, "hex");
+  message.writeUIntBE(mark.channel, AT.channel, 5);
+  message.writeUIntBE(mark.number, AT.number, 6);
+  message.writeUInt8(markKinds.indexOf(mark.kind), AT.kind);
+  let at: number = AT.replies;
+  for (const { name, kind, body } of replies) {
+    at = message.writeUInt8(name.length, at);
+    at += message.write(name, at, "latin1");
+    at = message.writeUInt8(replyKinds.indexOf(kind), at);
+    at = message.writeUInt32LE(body.length, at);
+    at += body.copy(message, at);
+  }
   tagOf(key, message).copy(message);
   return message;
-}
-
-function encodeReply({ name, kind, body }: Reply): Buffer[] {
-  const nameBytes = Buffer.from(name, "latin1");
-  const size = Buffer.allocUnsafe(5);
-  size.writeUInt8(replyKinds.indexOf(kind), 0);
-  size.writeUInt32LE(body.length, 1);
-  return [Buffer.of(nameBytes.length), nameBytes, size, body];
 }
 
 /** @throws RangeError or TypeError for an incomplete message */

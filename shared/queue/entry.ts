@@ -50,12 +50,17 @@ export interface Delivery extends RequestAddress {
 /** The value of `from` if the sequence has failed: the worker refuses the step. */
 export const FAILED = "!";
 
+/** The names of an entry's fields. */
+const FACTS = Buffer.from("m");
+const FRAME = Buffer.from("b");
+const NONE = Buffer.alloc(0);
+
 /** From `requestName`. */
 const NAME = /^[A-Za-z0-9_-]+:[A-Za-z0-9_-]+$/;
 
 /** @returns undefined for an entry that is not Baton's, with missing or unreadable fields. */
 export function decodeEntry(lane: Lane, id: Buffer, fields: readonly Buffer[] | null): Delivery | undefined {
-  if (fields?.length !== 4 || fields[0]?.toString() !== "m" || fields[2]?.toString() !== "b") return undefined;
+  if (fields?.length !== 4 || !FACTS.equals(fields[0] ?? NONE) || !FRAME.equals(fields[2] ?? NONE)) return undefined;
   const facts = entryFacts.read(fields[1]?.toString() ?? "");
   const frame = fields[3];
   if (facts === undefined || !NAME.test(facts.request) || facts.gateway === "" || frame === undefined) return undefined;
