@@ -88,8 +88,8 @@ export const sharedSettings = z.object({
     .default("true")
     .transform((text) => text === "true")
     .describe(
-      "`true`: steps that end as usual take a short script. `false`: all steps take the scripts for all cases, " +
-        "which give the same answers and cost Redis more. The setting is for the search for faults.",
+      "`true`: steps that begin and end as usual take the short ways of scripts. `false`: all steps take the ways " +
+        "for all cases, with the same answers, which cost Redis more. The setting is for the search for faults.",
     ),
   BATON_STRICT_SETTINGS: z
     .enum(["true", "false"])

@@ -157,7 +157,8 @@ async function openAdmission(
   const readers = new Readers({ redis, graceMs, log });
   const relay = new Relay({ redis, bus, models: fleet, readers, onEnd: (address) => deadlines.remove(address), log });
   const loads = new QueueLoads({ redis, limits, buckets, log });
-  const batcher = new AdmissionBatcher(redis, { gateway, limits, shares: loads, buckets }, goneBack, forLarge);
+  const terms = { gateway, limits, shares: loads, buckets, shortScripts: config.BATON_SHORT_SCRIPTS };
+  const batcher = new AdmissionBatcher(redis, terms, goneBack, forLarge);
   const stream = bus.captures ? new TokenStream({ bus, terms: captureTerms(kind, config), log }) : undefined;
   const background = Promise.all([
     batcher.confirmWhileOpen(signal),

@@ -5,6 +5,7 @@
  *     script                                    Redis runs
  *     text:match(PATTERN.due(made))             text:match('^%d+|(%d+)$')
  *     TEXT.due{at = at, made = made}            at .. '|' .. made
+ *     WRITTEN.load{items = i, bytes = b}        i .. ' ' .. b, of texts even for numbers
  *     HEAD.brief{bytes = bytes, step = step}    bytes .. '|' .. step, the first fields alone
  *     TEXT.entry{facts, from = at}              facts .. '|' .. at, `facts` being all fields before
  *     LIST.parked{facts = a, frame = b, terms = c}    {a, b, c}
@@ -30,8 +31,8 @@ const records: Readonly<Record<string, Declared>> = { ...counts, ...jobs, ...req
 const FUNCTIONS = /^-- record (\w+):((?: \w+)+)\n/gm;
 const PATTERN = /\bPATTERN\.(\w+)\(([^()]*)\)/g;
 const ITEM = /\bLIST\.(\w+)\(([\w[\]]+)\)\.(\w+)/g;
-const TEXT = /\b(TEXT|HEAD|LIST)\.(\w+)\{/;
-const LEFT = /\b(?:PATTERN|TEXT|HEAD|LIST)\.\S*|^-- record \w+:.*/m;
+const TEXT = /\b(TEXT|HEAD|WRITTEN|LIST)\.(\w+)\{/;
+const LEFT = /\b(?:PATTERN|TEXT|HEAD|WRITTEN|LIST)\.\S*|^-- record \w+:.*/m;
 
 /**
  * @param source of a script, with its included files
@@ -51,7 +52,7 @@ export function resolveRecords(source: string): string {
   for (let found = TEXT.exec(resolved); found !== null; found = TEXT.exec(resolved)) {
     const [begin, form, name = ""] = found;
     const { items, end } = itemsAt(resolved, found.index + begin.length);
-    const made = form === "LIST" ? listOf(name, items) : textOf(name, items, form === "TEXT");
+    const made = form === "LIST" ? listOf(name, items) : textOf(name, items, form as TextForm);
     resolved = resolved.slice(0, found.index) + made + resolved.slice(end);
   }
   const [left] = LEFT.exec(resolved) ?? [];
@@ -95,19 +96,21 @@ interface Item {
   readonly value: string;
 }
 
-/** @param isWhole whether the text goes to the end of the record */
-function textOf(name: string, items: readonly Item[], isWhole: boolean): string {
+/** The form of a whole text, of its first fields, and of a whole text whose values are texts. */
+type TextForm = "TEXT" | "HEAD" | "WRITTEN";
+
+function textOf(name: string, items: readonly Item[], form: TextForm): string {
   const found = declared(name);
   if (isList(found)) throw new TypeError(`record '${name}' is a list`);
   const { places } = found;
   const hasHead = items[0]?.name === undefined;
   const first = hasHead ? places.length - items.length + 1 : 0;
-  const used = places.slice(first, isWhole ? undefined : items.length);
+  const used = places.slice(first, form === "HEAD" ? items.length : undefined);
   const named = hasHead ? items.slice(1) : items;
   checkNames(name, named, used);
   const values = items.map(({ value }) => (/\b(?:and|or)\b|[<>]|[=~]=/.test(value) ? `(${value})` : value));
   const befores = [...(hasHead ? [""] : []), ...used.map(({ before }) => before)];
-  if (used.some(({ field }) => field.isNumber)) {
+  if (form !== "WRITTEN" && used.some(({ field }) => field.isNumber)) {
     const forms = used.map(({ field, before }) => before + formatOf(field.isNumber));
     return `string.format(${quoted((hasHead ? "%s" : "") + forms.join(""))}, ${values.join(", ")})`;
   }
@@ -165,7 +168,7 @@ function functionOf(name: string, made: string): string {
       `  return ${table((place) => (place.field.isNumber ? `tonumber(${place.name})` : place.name))}`,
     [`pack${title}(r)`]: () => {
       const items = names.map((field) => ({ name: field, value: `r.${field}` }));
-      return `return ${isList(found) ? listOf(name, items) : textOf(name, items, true)}`;
+      return `return ${isList(found) ? listOf(name, items) : textOf(name, items, "TEXT")}`;
     },
     [`new${title}()`]: () => `return ${table(({ field }) => field.initial)}`,
   };

@@ -96,6 +96,7 @@ describe("a script with records", () => {
     ["TEXT.due{at = a or f(b, {c, 1}), made = r[1]}", "(a or f(b, {c, 1})) .. '|' .. r[1]"],
     ["TEXT.due{at = a + 1, made = TEXT.stage{request = b, due = c}}", "a + 1 .. '|' .. b .. '|' .. c"],
     ["TEXT.load{items = a, bytes = b}", "string.format('%d %d', a, b)"],
+    ["WRITTEN.load{items = a, bytes = b}", "a .. ' ' .. b"],
     ["HEAD.brief{bytes = a, step = b}", "a .. '|' .. b"],
     ["TEXT.entry{facts, from = a}", "facts .. '|' .. a"],
     ["LIST.parked{facts = a, frame = b or c, terms = d}", "{a, b or c, d}"],

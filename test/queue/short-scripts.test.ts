@@ -24,7 +24,7 @@ import { take } from "#shared/queue/work/read/take.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { seededRandom, type Random } from "../support/fleet/random.js";
 import { admit, applicant, IDLE_MS, LIMITS, useLab } from "../support/queue/lab.js";
-import { factsOf } from "../support/queue/facts.js";
+import { changeFacts, factsOf } from "../support/queue/facts.js";
 import { keysOf } from "./all-keys.js";
 
 const SEEDS = Array.from({ length: 12 }, (_, i) => 4_100 + i);
@@ -41,6 +41,7 @@ class History {
   readonly #redis: RedisClient;
   readonly #random: Random;
   readonly #lanes: readonly Lane[];
+  readonly #short: boolean;
   readonly #queues: readonly ModelQueue[];
   /** The deliveries of each worker. */
   readonly #held: Delivery[][] = [[], []];
@@ -50,6 +51,7 @@ class History {
   constructor(redis: RedisClient, seed: number, lane: Lane, shortScripts: boolean) {
     this.#redis = redis;
     this.#random = seededRandom(seed);
+    this.#short = shortScripts;
     this.#lanes = Array.from({ length: BUCKETS }, (_, bucket) => ({ ...lane, bucket }));
     const { model, version, digest } = lane;
     this.#queues = ["a.1", "b.1"].map((consumer) => {
@@ -71,6 +73,7 @@ class History {
       () => this.#takeOver(),
       () => this.#cancel(),
       () => this.#change(),
+      () => this.#lapse(),
     ];
     for (let i = 0; i < MOVES; i++) this.answers.push(await this.#random.pick(moves)());
   }
@@ -91,7 +94,8 @@ class History {
       };
     });
     const gateway = this.#random.pick(["gw-1", "gw-2"]);
-    return admit(this.#redis, { gateway, limits: { ...LIMITS, keptMs: 120_000 }, buckets: BUCKETS }, applicants);
+    const limits = { ...LIMITS, keptMs: 120_000 };
+    return admit(this.#redis, { gateway, limits, buckets: BUCKETS, shortScripts: this.#short }, applicants);
   }
 
   async #take() {
@@ -150,6 +154,13 @@ class History {
     const address = { bucket: lane.bucket, model: lane.model, tenant, request };
     const ending = { code: "cancelled", message: "no more", ttlMs: 60_000, stream: false } as const;
     return (await cancelRequest(this.#redis, address, ending)).said;
+  }
+
+  /** Lets the idle time of a sequence pass. */
+  async #lapse() {
+    const { lane, name } = this.#sequence();
+    const facts = await factsOf(this.#redis, lane, name);
+    if (facts?.entry === "") await changeFacts(this.#redis, lane, name, { lapses: 1 });
   }
 
   /** Changes a sequence as a whole. */

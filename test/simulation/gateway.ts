@@ -39,7 +39,9 @@ export class Gateway extends Process {
     const goneBack = new GoneBack(log);
     const watched = { redis, buckets, log, onGone: () => pending.lookAtAll(), goneBack, limits, world };
     const loads = new QueueLoads({ redis, limits, buckets, world, log });
-    const batcher = new AdmissionBatcher(redis, { gateway, limits, shares: loads, buckets }, goneBack, forLarge, world);
+    const { shortScripts } = this.setting;
+    const terms = { gateway, limits, shares: loads, buckets, shortScripts };
+    const batcher = new AdmissionBatcher(redis, terms, goneBack, forLarge, world);
     const fleet = await FleetWatch.start(watched, signal);
     void batcher.confirmWhileOpen(signal);
     void pending.watch(signal);

@@ -54,8 +54,14 @@ interface Runnable {
 /**
  * Runs a batch. A step that fails in the model ends with an error, and its neighbours stay
  * unaffected.
+ * @param onPosted runs once the model's thread has the batch, or its first part
  */
-export async function execute(model: ServingModel, batch: readonly Held[], limits: ExecuteLimits): Promise<Execution> {
+export async function execute(
+  model: ServingModel,
+  batch: readonly Held[],
+  limits: ExecuteLimits,
+  onPosted: () => void = () => undefined,
+): Promise<Execution> {
   const runnable: Runnable[] = [];
   const refused: Settled[] = [];
   const abandoned: Held[] = [];
@@ -70,7 +76,11 @@ export async function execute(model: ServingModel, batch: readonly Held[], limit
     else abandoned.push(held);
   }
   const ran: Awaited<ReturnType<typeof runTogether>>[] = [];
-  for (const alike of groupsOf(model, runnable)) ran.push(await runTogether(model, alike, limits));
+  for (const alike of groupsOf(model, runnable)) {
+    const running = runTogether(model, alike, limits);
+    onPosted();
+    ran.push(await running);
+  }
   return {
     settlements: () => [...refused, ...ran.flatMap(({ settlements }) => settlements())],
     abandoned,

@@ -33,6 +33,12 @@ const SUSPECTS_AT_ONCE = 16;
  * intake instead of filling the memory.
  */
 const SETTLING_AT_ONCE = 2;
+/**
+ * How long a batch that ran waits until the model has the next batch, in ms. To make settlements
+ * takes time, in which the model would have no work. The states of the next batch may still come
+ * from Redis, and then the settlements do not wait for them.
+ */
+const POST_MS = 2;
 
 export class TensorWork implements LaneWork {
   readonly #model: ServingModel;
@@ -97,7 +103,10 @@ export class TensorWork implements LaneWork {
           break;
         case "run": {
           holdings.take(plan.batch);
-          const running = exclusive.share(() => execute(this.#model, plan.batch, limits));
+          let onPosted = () => {};
+          const posted = new Promise<void>((resolve) => (onPosted = resolve));
+          const running = exclusive.share(() => execute(this.#model, plan.batch, limits, onPosted));
+          if (this.#ran !== undefined) await within(POST_MS, posted, world);
           this.#settleLastBatch();
           while (this.#settling.size >= SETTLING_AT_ONCE) await Promise.race(this.#settling);
           this.#ran = await running;

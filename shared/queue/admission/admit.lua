@@ -10,6 +10,7 @@
 --   ARGV.gateway
 --   ARGV.limits         limits.lua
 --   ARGV.mostWaiting    most waiting steps of a sequence
+--   ARGV.short          whether usual steps take the short way, 0/1
 --   ARGV.tags           tags of the buckets whose live sequences count together, with spaces
 --                       between
 --   ARGV.number         number of the call, from 1
@@ -95,7 +96,7 @@ local load = KEYS.load
 -- include ../pieces/job.lua
 -- include ../pieces/events.lua
 -- include limits.lua
-local gateway, waitLimit = ARGV.gateway, tonumber(ARGV.mostWaiting)
+local gateway, waitLimit, short = ARGV.gateway, tonumber(ARGV.mostWaiting), ARGV.short == '1'
 local number, acknowledged = tonumber(ARGV.number), tonumber(ARGV.acknowledged)
 local firstRequest = ARGV.lanes.FIRST + ARGV.lanes.WIDTH * #KEYS.ready
 local firstJob = firstRequest + ARGV.requests.WIDTH * tonumber(ARGV.requestCount)
@@ -154,10 +155,24 @@ local function isBriefOne(attended, digest, ttl)
   return attended == '' and digest == '' and tonumber(ttl) < ledger.limits.keep
 end
 
+-- The times that follow from a deadline: `due`, and until when Redis keeps what belongs to the
+-- request (`needed`, and as text `keptUntil`).
+local timesByDeadline = {}
+local function timesOf(deadline)
+  local times = timesByDeadline[deadline]
+  if not times then
+    local left = tonumber(deadline)
+    times = {left = left, due = string.format('%d', now + left), needed = now + left + DAY}
+    times.keptUntil = string.format('%d', times.needed)
+    timesByDeadline[deadline] = times
+  end
+  return times
+end
+
 -- The facts of a brief request, for its field in `open`.
-local function briefOf(pin, deadline, entry, terms)
-  return {at = at, keptUntil = string.format('%d', now + deadline + DAY), pin = pin, gateway = gateway, ended = '0',
-    entry = entry or '', terms = terms}
+local function briefOf(bytes, step, sequence, pin, times, entry, terms)
+  return TEXT.brief{bytes = bytes, step = step, sequence = sequence, at = at, keptUntil = times.keptUntil, pin = pin,
+    gateway = gateway, ended = '0', entry = entry, terms = terms}
 end
 
 -- Write the record of any other new request. It lives for a day past the deadline even if every
@@ -248,7 +263,37 @@ local function termsAt(terms)
   return TEXT.terms{rank = rank, weight = weight, delay = string.format('%d', now + tonumber(delay))}
 end
 
+-- Admit a brief step without START, END, number, job and terms of its own: the short way of `admit`,
+-- which does the same for a sequence that is idle and has not lapsed. The facts of the sequence
+-- become no table.
+-- Returns nil if anything is otherwise.
+local function admitUsual(lane, request, frame, ttl, deadline, name)
+  local text = sequencesOf(lane.base).found[name]
+  if type(text) ~= 'string' then return nil end
+  local next, done, start, ended, from, pin, entry, lapses, keptUntil, kept =
+    text:match(PATTERN.sequence(next, done, start, ended, at, pin, entry, lapses, keptUntil, kept))
+  local times = timesOf(deadline)
+  if ended ~= '0' or entry ~= '' or pin ~= lane.pin or tonumber(lapses) <= now
+    or tonumber(keptUntil) < times.needed then return nil end
+  local tenant, bytes = request:match('^[^:]*'), #frame
+  if type(lane.length) == 'table' or ledger.refuses(lane.model, tenant, bytes, nil) then return nil end
+  local step = string.format('%d', next + 1)
+  entry = queueUp(lane, TEXT.entry{request = request, sequence = name, step = step, flags = '4', deadline = times.due,
+    gateway = gateway, ttl = ttl, number = string.format('%d', next + 2 - start), from = from}, frame, '')
+  lane.busy[#lane.busy + 1] = '+inf'
+  lane.busy[#lane.busy + 1] = name
+  noteFacts(lane.base, name, WRITTEN.sequence{next = step, done = done, start = start, ended = '0', at = from, pin = pin,
+    entry = entry, on = pin, request = request, lapses = lapses, keptUntil = keptUntil, kept = kept})
+  ledger.count(lane.model, tenant, lane.base .. ':' .. request, bytes, briefOf(bytes, step, name, pin, times, '', ''))
+  return 'admitted'
+end
+
 local function admit(lane, request, frame, digest, ttl, deadline, attended, name, flags, expected, terms, most, job)
+  if short and (flags == '0' or flags == '4') and name ~= '' and expected == '' and terms == '' and not job
+    and isBriefOne(attended, digest, ttl) and not moved[lane.base .. ':' .. name] then
+    local answer = admitUsual(lane, request, frame, ttl, deadline, name)
+    if answer then return answer end
+  end
   local before = known(lane, request, digest, attended, job)
   if before then return before end
   if job and job.again then
@@ -317,8 +362,9 @@ local function admit(lane, request, frame, digest, ttl, deadline, attended, name
     end
   end
 
-  local left = tonumber(deadline)
-  deadline = string.format('%d', now + left)
+  local times = timesOf(deadline)
+  local left = times.left
+  deadline = times.due
   local tells = job and tellsBegin(lane.base, job) and '0' or ''
   if not isStep then
     local facts = TEXT.entry{request = request, sequence = '', step = '0', flags = isBrief and '4' or '0', deadline = deadline,
@@ -328,7 +374,8 @@ local function admit(lane, request, frame, digest, ttl, deadline, attended, name
     -- because other steps may wait for it.
     if not isBrief then record('out:' .. counted, lane.pin, digest, ttl, left, attended, entry, terms, job) end
     noteJob(lane, request, job, ttl, left, deadline, '', '0', digest)
-    ledger.count(lane.model, tenant, counted, bytes, nil, nil, isBrief and briefOf(lane.pin, left, entry, terms) or nil)
+    ledger.count(lane.model, tenant, counted, bytes,
+      isBrief and briefOf(bytes, '0', '', lane.pin, times, entry, terms) or bytes)
     return 'admitted'
   end
   if not isBrief then record('out:' .. counted, lane.pin, digest, ttl, left, attended, nil, terms, job) end
@@ -343,7 +390,7 @@ local function admit(lane, request, frame, digest, ttl, deadline, attended, name
   -- Checkpoints that a step may need stay for a day past its deadline, like its record. They nearly
   -- always stay that long anyway.
   local keptUntil = seq.keptUntil
-  if not start then keptUntil = renewVersions(lane.base, name, seq.at, seq.kept, keptUntil, now + left + DAY) end
+  if not start then keptUntil = renewVersions(lane.base, name, seq.at, seq.kept, keptUntil, times.needed) end
   local step = string.format('%d', seq.next + 1)
   local ended = (flags == '2' or flags == '3') and '1' or '0'
   local number = tells .. string.format('%d', start and 1 or numberOf(seq))
@@ -363,7 +410,8 @@ local function admit(lane, request, frame, digest, ttl, deadline, attended, name
   if entry then seq.entry, seq.request, seq.on = entry, request, lane.pin end
   noteSequence(lane.base, name, seq)
   noteJob(lane, request, job, ttl, left, deadline, name, step, digest)
-  ledger.count(lane.model, tenant, counted, bytes, step, name, isBrief and briefOf(lane.pin, left, nil, terms) or nil)
+  ledger.count(lane.model, tenant, counted, bytes, isBrief and briefOf(bytes, step, name, lane.pin, times, '', terms)
+    or HEAD.brief{bytes = bytes, step = step, sequence = name})
   return 'admitted'
 end
 

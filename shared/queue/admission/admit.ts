@@ -98,6 +98,8 @@ export interface Terms {
   readonly shares?: Shares;
   /** How many buckets the deployment has: outside of a Cluster, their sequences count together. */
   readonly buckets?: number;
+  /** Whether usual steps take the short way of the script; absent: true. */
+  readonly shortScripts?: boolean;
 }
 
 /** A request, in the form that the script takes. */
@@ -161,6 +163,7 @@ const script = defineScript(
       "gateway",
       "limits",
       "mostWaiting",
+      "short",
       "tags",
       "number",
       "acknowledged",
@@ -221,7 +224,7 @@ function admission(answer: unknown): Admission {
  */
 export async function admit(
   redis: RedisClient,
-  { gateway, limits, shares, buckets }: Terms,
+  { gateway, limits, shares, buckets, shortScripts = true }: Terms,
   applicants: readonly Applicant[],
   { record, number, acknowledged }: NumberedCall,
 ): Promise<Admitted> {
@@ -245,6 +248,7 @@ export async function admit(
     gateway,
     limits: JSON.stringify(callLimits),
     mostWaiting: limits.waitingPerSequence,
+    short: shortScripts ? 1 : 0,
     tags,
     number,
     acknowledged,

@@ -65,19 +65,13 @@ local function openLedger(load, json, tags, lanes, firstRequest, firstJob, now)
     return nil
   end
 
-  -- Count an admitted request. `step` and `sequence` are nil for a request without a sequence;
-  -- `brief` has the facts of a brief request, else nil.
-  function ledger.count(model, tenant, name, bytes, step, sequence, brief)
+  -- Count an admitted request. `facts` is its field in `open` (load.lua).
+  function ledger.count(model, tenant, name, bytes, facts)
     add(loads['m:' .. model], bytes)
     add(loads['t:' .. tenant], bytes)
     add(loads.all, bytes)
     opened[#opened + 1] = name
-    if brief then
-      brief.bytes, brief.step, brief.sequence = bytes, step or '0', sequence or ''
-      opened[#opened + 1] = packBrief(brief)
-    else
-      opened[#opened + 1] = step and HEAD.brief{bytes = bytes, step = step, sequence = sequence} or bytes
-    end
+    opened[#opened + 1] = facts
   end
 
   -- Whether another sequence may begin; if so, counts it.

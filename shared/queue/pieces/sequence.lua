@@ -77,13 +77,20 @@ local function noteSequence(base, name, facts)
   all.found[name], all.changed[name] = facts or false, true
 end
 
+-- Set the facts of a sequence that this call has looked up and not taken apart, as their text.
+local function noteFacts(base, name, text)
+  local all = sequencesOf(base)
+  all.found[name], all.changed[name] = text, true
+end
+
 local function writeSequences()
   for _, all in pairs(sequencesByBase) do
     local fields, gone = {}, {}
     for name in pairs(all.changed) do
       if all.found[name] then
         fields[#fields + 1] = name
-        fields[#fields + 1] = packSequence(all.found[name])
+        local facts = all.found[name]
+        fields[#fields + 1] = type(facts) == 'string' and facts or packSequence(facts)
       else
         gone[#gone + 1] = name
       end
