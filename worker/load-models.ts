@@ -168,7 +168,8 @@ async function loadVersion(
   file: string,
   onFatal: (reason: string) => void,
 ): Promise<LoadedTensorModel> {
-  const options = { ...sessionOptions(settings, found.config, file), placement, turns: device.turns };
+  const executeDelayMs = Number(found.config.parameters["execute_delay_ms"]?.string_value ?? 0);
+  const options = { ...sessionOptions(settings, found.config, file), placement, turns: device.turns, executeDelayMs };
   const host = await startModel(options, onFatal);
   try {
     const { config: complete, inferred, warnings: rewritten } = resolveModel(found, host.graph);

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { servedModel } from "../../test/fixtures/served-models.js";
-import type { SessionOptions } from "../onnx/graph.js";
+import type { TensorOptions } from "./protocol.js";
 import { makeTurns } from "../onnx/turns.js";
 import { compareWithCpu } from "./compare.js";
 import type { ServingModel } from "./serving.js";
@@ -23,13 +23,14 @@ const model: ServingModel = {
 };
 
 it("compareWithCpu warns where the CPU cannot open the model", async () => {
-  const options: SessionOptions = {
+  const options: TensorOptions = {
     // No session can open this file, so there is no copy on the CPU.
     modelFile: "/no/such/model.onnx",
     placement: { providers: ["webgpu"], gpu: 0 },
     turns: makeTurns(),
     intraOpThreads: 1,
     graphOptimization: "all",
+    executeDelayMs: 0,
   };
   const warnings = await compareWithCpu(model, servedModel("m"), options, undefined, () => undefined);
   expect(warnings).toEqual([

@@ -8,7 +8,7 @@ import { decodeFrame, type Tensor } from "#shared/frame.js";
 import type { Settled } from "../lane/settle.js";
 import { tensorDisagreement } from "../onnx/agreement.js";
 import { withoutPaths } from "../onnx/error-text.js";
-import type { SessionOptions } from "../onnx/graph.js";
+import type { TensorOptions } from "./protocol.js";
 import { onCpu } from "../onnx/providers.js";
 import { LoadError } from "../thread/load-error.js";
 import { startModel, type ModelHost } from "./host.js";
@@ -33,7 +33,7 @@ const SIZES = [1, 2, 16, 512];
 export async function compareWithCpu(
   model: ServingModel,
   served: ServedModel,
-  options: SessionOptions,
+  options: TensorOptions,
   tolerance: number | undefined,
   onFatal: (reason: string) => void,
 ): Promise<string[]> {

@@ -1,8 +1,8 @@
 /** The main thread's end of a tensor model's thread. */
 import { openThread } from "../thread/guard.js";
 import { place, SparedMemory, viewOf, type Pieces } from "./memory.js";
-import type { GraphMetadata, SessionOptions } from "../onnx/graph.js";
-import type { PlainTensor, RunAnswer, RunRequest, WantedOutput } from "./protocol.js";
+import type { GraphMetadata } from "../onnx/graph.js";
+import type { PlainTensor, RunAnswer, RunRequest, TensorOptions, WantedOutput } from "./protocol.js";
 
 /**
  * The result of a run. The outputs are views of memory, which later runs overwrite after `letGo`.
@@ -33,7 +33,7 @@ export interface ModelHost {
  * @param onFatal runs when the thread hangs or dies; the thread is then of no more use
  * @throws Error if the model cannot load
  */
-export async function startModel(options: SessionOptions, onFatal: (reason: string) => void): Promise<ModelHost> {
+export async function startModel(options: TensorOptions, onFatal: (reason: string) => void): Promise<ModelHost> {
   const module = new URL("./thread/thread.js", import.meta.url);
   const thread = await openThread<RunRequest, GraphMetadata, RunAnswer>(module, options, (reason) =>
     onFatal(`model: ${reason}`),

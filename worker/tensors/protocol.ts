@@ -3,6 +3,16 @@
  * lie in memory that both threads see, so a message gives only their places.
  */
 import type { Datatype } from "#shared/model/datatype.js";
+import type { SessionOptions } from "../onnx/graph.js";
+
+/** What the thread gets at its start. */
+export interface TensorOptions extends SessionOptions {
+  /**
+   * How long each run takes at least, in ms, without the processor: the model then stands for a
+   * device of that speed.
+   */
+  readonly executeDelayMs: number;
+}
 
 /**
  * A tensor with its data: little-endian elements. An element of BYTES follows its length, a

@@ -1,4 +1,5 @@
 /** The figures of two builds side by side: the cost of a step and of a token, and their ratios. */
+import { DEVICE_BATCH, DEVICE_RUN_MS } from "../support/models.js";
 import { parts, type Part } from "../support/fleet.js";
 import { ratio, type Wanted } from "../support/statistics.js";
 import type { FleetResult } from "../steps/scenarios.js";
@@ -62,9 +63,19 @@ function stepsOf(what: string, pair: Pair<FleetResult>): Figures {
   ];
 }
 
+/** The steps per second that the simulated device can do. */
+const DEVICE_RATE = (DEVICE_BATCH * 1_000) / DEVICE_RUN_MS;
+
+function deviceOf(what: string, pair: Pair<FleetResult>): Figures {
+  const share = ({ stepsPerSecond }: FleetResult) => stepsPerSecond / DEVICE_RATE;
+  return [...both(`${what}: share of the device's own rate`, pair, share), ...stepsOf(what, pair)];
+}
+
 export const hotFigures: Figures = [
   ...stepsOf("lstm-128, 64 sequences", ({ hotTiny }) => hotTiny),
   ...stepsOf("lstm-1024, 128 sequences", ({ hotLarge }) => hotLarge),
+  ...deviceOf("a simulated device, 256 sequences", ({ hotDevice }) => hotDevice),
+  ...deviceOf("a simulated device, 128 sequences", ({ hotDeviceFew }) => hotDeviceFew),
   ...costs<StreamResult>("gen-cheap, 64 streams", "token", ({ hotSse }) => hotSse),
   ...both<StreamResult>(
     "  tokens/s",

@@ -6,7 +6,7 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { startBenchFleet } from "../support/fleet.js";
-import { benchRepository, large, tiny, type BenchModel } from "../support/models.js";
+import { benchRepository, device, large, tiny, type BenchModel } from "../support/models.js";
 import type { Scenarios } from "../support/rounds.js";
 import { LARGE_SEQUENCES, measureFleet, TINY_SEQUENCES, type FleetResult, type Timing } from "../steps/scenarios.js";
 import type { StreamResult } from "../streams/scenarios.js";
@@ -23,10 +23,15 @@ export interface Beside<Result> {
 export interface HotRound {
   hotTiny: Beside<FleetResult>;
   hotLarge: Beside<FleetResult>;
+  hotDevice: Beside<FleetResult>;
+  hotDeviceFew: Beside<FleetResult>;
   hotSse: Beside<StreamResult>;
 }
 
-export const hotNames: readonly (keyof HotRound)[] = ["hotTiny", "hotLarge", "hotSse"];
+/** Four batches of the simulated device, and in another scenario half of them. */
+const DEVICE_SEQUENCES = 256;
+
+export const hotNames: readonly (keyof HotRound)[] = ["hotTiny", "hotLarge", "hotDevice", "hotDeviceFew", "hotSse"];
 
 export interface HotPlan {
   readonly folder: string;
@@ -74,7 +79,7 @@ export async function hotScenarios(plan: HotPlan): Promise<Scenarios<HotRound>> 
     const fleet = await startBenchFleet({
       folder: join(folder, place),
       repository,
-      models: [large.name, tiny.name],
+      models: [large.name, tiny.name, device.name],
       workers: 1,
       env: { BATON_LOG_LEVEL: "debug" },
       ...(build !== undefined && { build }),
@@ -99,6 +104,8 @@ export async function hotScenarios(plan: HotPlan): Promise<Scenarios<HotRound>> 
   return {
     hotTiny: ofSteps(tiny, TINY_SEQUENCES),
     hotLarge: ofSteps(large, LARGE_SEQUENCES),
+    hotDevice: ofSteps(device, DEVICE_SEQUENCES),
+    hotDeviceFew: ofSteps(device, DEVICE_SEQUENCES / 2),
     hotSse: inTurn(hereStreams, thereStreams),
   };
 }

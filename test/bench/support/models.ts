@@ -17,20 +17,30 @@ export const large: BenchModel = { name: "lstm-1024", size: 1024 };
 export const tiny: BenchModel = { name: "lstm-128", size: 128 };
 /** `tiny` without its delay window for batches. */
 export const tinyAtOnce: BenchModel = { name: "lstm-128-at-once", size: 128 };
+/** `tiny` on a simulated device: each run takes so many ms, and hardly any CPU. */
+export const device: BenchModel = { name: "lstm-128-device", size: 128 };
+export const DEVICE_RUN_MS = 20;
+export const DEVICE_BATCH = 64;
 
 export function modelFile({ size }: BenchModel): string {
   return join(root, "test/fixtures/models", `lstm-${size}`, "1", "model.onnx");
 }
 
-/** Makes a repository of all three tensor models. */
+/** Makes a repository of all tensor models. */
 export function benchRepository(folder: string): string {
   makeRepository(folder, [large.name, tiny.name]);
-  cpSync(join(folder, tiny.name), join(folder, tinyAtOnce.name), { recursive: true });
-  const config = join(folder, tinyAtOnce.name, "config.pbtxt");
-  const text = readFileSync(config, "utf8")
-    .replace(`name: "${tiny.name}"`, `name: "${tinyAtOnce.name}"`)
-    .replace(/max_queue_delay_microseconds: \d+/, "max_queue_delay_microseconds: 0");
-  writeFileSync(config, text);
+  const likeTiny = ({ name }: BenchModel, change: (config: string) => string) => {
+    cpSync(join(folder, tiny.name), join(folder, name), { recursive: true });
+    const config = join(folder, name, "config.pbtxt");
+    writeFileSync(config, change(readFileSync(config, "utf8").replace(`name: "${tiny.name}"`, `name: "${name}"`)));
+  };
+  likeTiny(tinyAtOnce, (config) =>
+    config.replace(/max_queue_delay_microseconds: \d+/, "max_queue_delay_microseconds: 0"),
+  );
+  const parameter = `parameters { key: "execute_delay_ms" value { string_value: "${DEVICE_RUN_MS}" } }`;
+  likeTiny(device, (config) => {
+    return `${config.replace(/max_batch_size: \d+/, `max_batch_size: ${DEVICE_BATCH}`)}\n${parameter}\n`;
+  });
   return folder;
 }
 

@@ -250,6 +250,11 @@ const parameterVerdicts: Readonly<Record<string, Verdict>> = {
     why: "it must be a whole number from 1 to 999, of checkpoints that are kept of a sequence",
     allowed: (value) => /^[1-9]\d{0,2}$/.test(String(value)),
   }),
+  execute_delay_ms: new Verdict({
+    kind: "refused",
+    why: "it must be a whole number from 1 to 60000, of ms that each run of the model takes at least",
+    allowed: (value) => /^[1-9]\d{0,4}$/.test(String(value)) && Number(value) <= 60_000,
+  }),
   takes_states_of: new Verdict({
     kind: "refused",
     why: "it must be '*', or numbers of versions with commas between them, such as '1,2'",
