@@ -11,12 +11,12 @@ import { unbatched } from "../../worker/lane/holdings.js";
 import { laneContext, RunningLane, type LaneWork } from "../../worker/lane/lane.js";
 import type { RunResult } from "../../worker/tensors/host.js";
 import type { ServingModel } from "../../worker/tensors/serving.js";
-import { steady, streaming, useLab, type Lab } from "../support/queue/lab.js";
+import { admit, applicant, LIMITS, steady, streaming, type Lab, useLab } from "../support/queue/lab.js";
 import { LabMember } from "../support/queue/member.js";
 import { silentBus, silentLog } from "../support/silent.js";
 
 /** A stateless model whose runs last until the test ends them. */
-function slowModel() {
+function slowModel(maxBatchSize = 4) {
   const begun: (() => void)[] = [];
   const model: ServingModel = {
     name: "m",
@@ -24,7 +24,7 @@ function slowModel() {
     batching: { batched: true, shared: new Set() },
     layouts: { inputs: new Map(), outputs: new Map() },
     constants: [],
-    limits: { maxBatchSize: 4, maxDelayMs: 0, preferred: [] },
+    limits: { maxBatchSize, maxDelayMs: 0, preferred: [] },
     controls: [],
     states: [],
     maxIdleMs: undefined,
@@ -41,16 +41,18 @@ function slowModel() {
   return { model, begun };
 }
 
-function open(lab: Lab, url: string, model: ServingModel) {
+async function open(lab: Lab, url: string, model: ServingModel) {
   const { queue } = lab;
   const { redis, consumer } = queue;
   const blocking = connectBlockingReader({ url, name: "reader", log: silentLog });
   const reader = new Reader({ redis: blocking, commands: redis, consumer, log: silentLog });
+  const clocks = new RedisClocks(redis);
+  await clocks.read();
   const context = laneContext({
     queue,
     bus: silentBus,
     replies: lab.repliesOf(),
-    clocks: new RedisClocks(redis),
+    clocks,
     maxIdleMs: model.maxIdleMs,
     outageGuard: steady(),
     models: 1,
@@ -80,7 +82,7 @@ describe("drain", () => {
 
   it("hands back what its last read brings while a batch still runs", async () => {
     const { model, begun } = slowModel();
-    const lane = open(lab, lab.url, model);
+    const lane = await open(lab, lab.url, model);
     await lab.admitRequest("running", "", 100, body);
     await expect.poll(() => begun.length).toBe(1);
     // The next read has begun to block.
@@ -91,6 +93,38 @@ describe("drain", () => {
     begun[0]?.();
     await drained;
     expect(await lab.take(lab.other)).toEqual([]);
+  });
+
+  it("hands back a batch that waits in the model's thread behind the batch that runs", async () => {
+    const { model, begun } = slowModel(1);
+    const lane = await open(lab, lab.url, model);
+    for (const request of ["running", "staged", "waiting"]) await lab.admitRequest(request, "", 100, body);
+    await expect.poll(() => begun.length).toBe(2);
+    const drained = lane.drain();
+    const back: string[] = [];
+    await expect
+      .poll(async () => {
+        back.push(...(await lab.take(lab.other)).map(({ request }) => request));
+        return back.toSorted();
+      })
+      .toEqual(["staged", "waiting"]);
+    for (const end of begun) end();
+    await drained;
+    expect(await lab.take(lab.other)).toEqual([]);
+  });
+
+  it("lets a step expire that waits in the model's thread", async () => {
+    const { model, begun } = slowModel(1);
+    const lane = await open(lab, lab.url, model);
+    await lab.admitRequest("running", "", 100, body);
+    await expect.poll(() => begun.length).toBe(1);
+    const brief = { ...applicant(lab.lane, "staged", body), deadlineMs: 300 };
+    await admit(lab.redis, { gateway: "gw", limits: LIMITS }, [brief]);
+    await expect.poll(() => begun.length).toBe(2);
+    await expect.poll(async () => (await lab.outcomeFields("staged"))["kind"]).toBe("error");
+    for (const end of begun) end();
+    await lane.drain();
+    expect((await lab.outcomeFields("running"))["kind"]).toBe("result");
   });
 
   it("leaves streams in their middle to others at once, and hands back what has not begun", async () => {
@@ -131,7 +165,7 @@ describe("drain", () => {
 
   it("sets a sequence's step aside that stands in the queue of a stateless model", async () => {
     const { model, begun } = slowModel();
-    const lane = open(lab, lab.url, model);
+    const lane = await open(lab, lab.url, model);
     await lab.admitStep({ request: "r1", start: true, body });
     await expect.poll(() => lab.redis.xlen(laneKeys(lab.lane).dead)).toBe(1);
     expect(begun).toEqual([]);

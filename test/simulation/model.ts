@@ -73,21 +73,28 @@ function hostOf({ runMs }: ModelPlan, world: World): ModelHost {
   let last: Promise<unknown> = Promise.resolve();
   return {
     graph: { inputs: [], outputs: [] },
-    run(inputs, outputs) {
+    run(inputs, outputs, _rows, begin) {
       const computed = compute(inputs);
       const ranMs = runMs();
-      const done = last.then(() => new Promise<void>((resolve) => world.after(ranMs, resolve)));
+      const done = last.then(() => {
+        if (begin?.begin() === false) return false;
+        return new Promise<boolean>((resolve) => world.after(ranMs, () => resolve(true)));
+      });
       last = done;
-      return done.then(() => ({
-        outputs: outputs.map(({ name }) => ({
-          name,
-          datatype: "INT64" as const,
-          shape: [computed.length, 1],
-          data: int64s(computed),
-        })),
-        ranMs,
-        letGo: () => undefined,
-      }));
+      return done.then((hasRun) =>
+        hasRun
+          ? {
+              outputs: outputs.map(({ name }) => ({
+                name,
+                datatype: "INT64" as const,
+                shape: [computed.length, 1],
+                data: int64s(computed),
+              })),
+              ranMs,
+              letGo: () => undefined,
+            }
+          : undefined,
+      );
     },
     close: () => Promise.resolve(),
   };

@@ -133,6 +133,14 @@ export class Holdings {
     this.taken.notify();
   }
 
+  /** Lets steps wait again that were taken and have not begun to run. */
+  putBack(batch: readonly Held[]): void {
+    for (const { delivery } of batch) {
+      const step = this.#steps.get(delivery.key);
+      if (step?.stage === "running") step.stage = "fresh";
+    }
+  }
+
   /**
    * Forgets steps after a commit, a release or a loss. A running step finishes in vain, because
    * Redis refuses its commit.

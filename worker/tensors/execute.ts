@@ -7,6 +7,7 @@ import { statesFault } from "#shared/contract/states.js";
 import { fixedError, InferenceError } from "#shared/errors.js";
 import { encodeFrame, type Tensor } from "#shared/frame.js";
 import type { Held } from "../lane/holdings.js";
+import type { Begin } from "./begin.js";
 import { withoutPaths } from "../onnx/error-text.js";
 import { split, stack } from "./stack.js";
 import type { ServingModel, StateSpec } from "./serving.js";
@@ -51,16 +52,23 @@ interface Runnable {
   readonly states: readonly Tensor[] | undefined;
 }
 
+/** How a batch goes to the model's thread. */
+export interface Posting {
+  /** Lets the caller take the batch back; the execution of such a batch settles nothing. */
+  readonly begin?: Begin;
+  /** Runs once the thread has the batch, or its first part. */
+  onPosted?(): void;
+}
+
 /**
  * Runs a batch. A step that fails in the model ends with an error, and its neighbours stay
  * unaffected.
- * @param onPosted runs once the model's thread has the batch, or its first part
  */
 export async function execute(
   model: ServingModel,
   batch: readonly Held[],
   limits: ExecuteLimits,
-  onPosted: () => void = () => undefined,
+  { begin, onPosted }: Posting = {},
 ): Promise<Execution> {
   const runnable: Runnable[] = [];
   const refused: Settled[] = [];
@@ -75,11 +83,13 @@ export async function execute(
     else if (lookup?.kind === "refused") refused.push(failSequence(held, lookup.error));
     else abandoned.push(held);
   }
-  const ran: Awaited<ReturnType<typeof runTogether>>[] = [];
+  const ran: Ran[] = [];
   for (const alike of groupsOf(model, runnable)) {
-    const running = runTogether(model, alike, limits);
-    onPosted();
-    ran.push(await running);
+    const running = runTogether(model, alike, limits, ran.length === 0 ? begin : undefined);
+    onPosted?.();
+    const group = await running;
+    if (group === undefined) return { settlements: () => [], abandoned: [], ranMs: 0, runs: 0 };
+    ran.push(group);
   }
   return {
     settlements: () => [...refused, ...ran.flatMap(({ settlements }) => settlements())],
@@ -127,16 +137,21 @@ export function failSequence({ delivery }: Held, error: InferenceError, deadReas
   };
 }
 
+type Ran = Omit<Execution, "abandoned">;
+
+/** @returns undefined if the caller has taken the batch back */
 async function runTogether(
   model: ServingModel,
   batch: readonly Runnable[],
   limits: ExecuteLimits,
-): Promise<Omit<Execution, "abandoned">> {
+  begin?: Begin,
+): Promise<Ran | undefined> {
   if (batch.length === 0) return { settlements: () => [], ranMs: 0, runs: 0 };
   const outputs = wantedOutputs(model, batch);
   try {
     const rows = model.batching.batched ? batch.reduce((sum, { held }) => sum + held.rows, 0) : undefined;
-    const ran = await model.host.run(inputTensors(model, batch), outputs, rows);
+    const ran = await model.host.run(inputTensors(model, batch), outputs, rows, begin);
+    if (ran === undefined) return undefined;
     return { settlements: () => results(model, batch, ran, limits), ranMs: ran.ranMs, runs: 1 };
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
@@ -150,8 +165,8 @@ async function runTogether(
   let totalMs = 0;
   for (const one of batch) {
     const alone = await runTogether(model, [one], limits);
-    settled.push(...alone.settlements());
-    totalMs += alone.ranMs;
+    settled.push(...(alone?.settlements() ?? []));
+    totalMs += alone?.ranMs ?? 0;
   }
   return { settlements: () => settled, ranMs: totalMs, runs: 1 + batch.length };
 }

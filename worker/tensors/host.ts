@@ -1,5 +1,6 @@
 /** The main thread's end of a tensor model's thread. */
 import { openThread } from "../thread/guard.js";
+import type { Begin } from "./begin.js";
 import { place, SparedMemory, viewOf, type Pieces } from "./memory.js";
 import type { GraphMetadata } from "../onnx/graph.js";
 import type { PlainTensor, RunAnswer, RunRequest, TensorOptions, WantedOutput } from "./protocol.js";
@@ -21,9 +22,16 @@ export interface ModelHost {
    *
    * @param inputs all inputs of the graph; this copies their data before it returns its promise
    * @param rows of the batch; undefined for a model without a batch axis
+   * @param begin lets the caller take the run back before it begins
+   * @returns undefined if the caller has taken the run back
    * @throws Error with the model's own reason
    */
-  run(inputs: readonly Pieces[], outputs: readonly WantedOutput[], rows: number | undefined): Promise<RunResult>;
+  run(
+    inputs: readonly Pieces[],
+    outputs: readonly WantedOutput[],
+    rows: number | undefined,
+    begin?: Begin,
+  ): Promise<RunResult | undefined>;
   close(): Promise<void>;
 }
 
@@ -41,10 +49,15 @@ export async function startModel(options: TensorOptions, onFatal: (reason: strin
   const spared = new SparedMemory();
   return {
     graph: thread.ready,
-    async run(inputs, outputs, rows) {
+    async run(inputs, outputs, rows, begin) {
       const { memory, placed } = place(inputs, spared.take());
       try {
-        const { answer } = await thread.ask({ inputs: placed, memory, outputs, rows, into: spared.take() });
+        const asked = { inputs: placed, memory, outputs, rows, into: spared.take(), begin: begin?.memory };
+        const { answer } = await thread.ask(asked);
+        if (answer.outputs === undefined) {
+          spared.giveBack(answer.memory);
+          return undefined;
+        }
         return {
           outputs: answer.outputs.map((output) => viewOf(output, answer.memory)),
           ranMs: answer.ranMs,

@@ -1,7 +1,7 @@
 /**
  * The work on a tensor model's lanes, in micro-batches: asks the plan for the next move, makes the
- * move, and settles. The model never waits for Redis, because a batch settles while the next batch
- * runs.
+ * move, and settles. The model waits neither for Redis nor for the main thread: a batch settles
+ * while the next batch runs, and a full batch is staged behind the batch that runs.
  */
 import { storeOutcome, outcomeOf } from "#shared/contract/outcome.js";
 import { fixedError } from "#shared/errors.js";
@@ -12,8 +12,9 @@ import type { Exclusive } from "../lane/exclusive.js";
 import type { Batching, Held } from "../lane/holdings.js";
 import type { LaneContext, LaneWork } from "../lane/lane.js";
 import { settle, settledTogether, type Settled } from "../lane/settle.js";
+import { Begin } from "./begin.js";
 import { execute, failSequence, type ExecuteLimits, type Execution } from "./execute.js";
-import { planBatch } from "./plan.js";
+import { moveBeside, planBatch } from "./plan.js";
 import type { ServingModel } from "./serving.js";
 
 export interface TensorWorkSettings {
@@ -24,6 +25,16 @@ export interface TensorWorkSettings {
   readonly maxRunsAlone: number;
 }
 
+/** A batch that the model's thread has, or gets as soon as its states are there. */
+interface Posted {
+  readonly batch: readonly Held[];
+  readonly begin: Begin;
+  /** Undefined until the batch has run. */
+  execution: Execution | undefined;
+  failure: unknown;
+}
+
+const WAIT = { kind: "wait", until: Infinity } as const;
 /** The message about commits with the fates `lost` and `already`. */
 const REFUSED = "commits refused: another worker took the steps over, or an earlier call had committed them";
 /** Suspects run one after the other, so a worker takes few at a time. */
@@ -50,6 +61,8 @@ export class TensorWork implements LaneWork {
   readonly #unsettled = new Set<Promise<void>>();
   /** The last batch that ran, until the loop turns it into settlements. */
   #ran: Execution | undefined;
+  /** The batches of the model's thread: the batch that runs, and the staged batch. */
+  readonly #posted: Posted[] = [];
 
   constructor(model: ServingModel, context: LaneContext, settings: TensorWorkSettings) {
     this.#model = model;
@@ -68,7 +81,7 @@ export class TensorWork implements LaneWork {
   room(): number {
     const { limits, candidates } = this.#model;
     const { holdings } = this.#context;
-    const room = Math.max(1, limits.maxBatchSize) - holdings.waiting.length;
+    const room = Math.max(1, limits.maxBatchSize) - holdings.waiting.length - this.#staged.length;
     return candidates === undefined ? room : Math.min(room, candidates - holdings.size);
   }
 
@@ -84,40 +97,96 @@ export class TensorWork implements LaneWork {
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    const { holdings, world, log } = this.#context;
-    const { exclusive, limits } = this.#settings;
-    while (!signal.aborted) {
+    const { holdings, world } = this.#context;
+    const posted = this.#posted;
+    while (!signal.aborted || posted.length > 0) {
+      this.#collect();
       const plan = planBatch(holdings.waiting, holdings.suspects, world.now(), this.#model.limits);
-      if (plan.kind !== "run") this.#settleLastBatch();
-      switch (plan.kind) {
+      if (this.#takeBack(signal.aborted || plan.kind === "alone")) continue;
+      const move = signal.aborted ? WAIT : moveBeside(plan, posted.length);
+      if (move.kind !== "run") this.#settleLastBatch();
+      switch (move.kind) {
         case "wait":
-          await holdings.arrived.wait(plan.until);
+          if (signal.aborted && posted.length === 0) break;
+          await holdings.arrived.wait(Math.min(move.until, ...this.#staged.map(({ expiresAt }) => expiresAt)));
           break;
         case "expire":
-          holdings.take(plan.expired);
-          void this.#beginToSettle(plan.expired.map(expire));
+          holdings.take(move.expired);
+          void this.#beginToSettle(move.expired.map(expire));
           break;
         case "alone":
-          holdings.take([plan.suspect]);
-          await exclusive.alone(() => this.#runAlone(plan.suspect));
+          holdings.take([move.suspect]);
+          await this.#settings.exclusive.alone(() => this.#runAlone(move.suspect));
           break;
-        case "run": {
-          holdings.take(plan.batch);
-          let onPosted = () => {};
-          const posted = new Promise<void>((resolve) => (onPosted = resolve));
-          const running = exclusive.share(() => execute(this.#model, plan.batch, limits, onPosted));
-          if (this.#ran !== undefined) await within(POST_MS, posted, world);
-          this.#settleLastBatch();
-          while (this.#settling.size >= SETTLING_AT_ONCE) await Promise.race(this.#settling);
-          this.#ran = await running;
-          const { ranMs, runs } = this.#ran;
-          log.debug({ rows: plan.batch.length, ranMs, runs }, "batch");
+        case "run":
+          await this.#post(move.batch);
           break;
-        }
       }
     }
     this.#settleLastBatch();
     await Promise.all(this.#unsettled);
+  }
+
+  /** The steps of the batch that waits in the model's thread behind the batch that runs. */
+  get #staged(): readonly Held[] {
+    return this.#posted[1]?.batch ?? [];
+  }
+
+  /** Gives the model's thread a batch, then settles the last batch. */
+  async #post(batch: readonly Held[]): Promise<void> {
+    const { holdings, world } = this.#context;
+    const { exclusive, limits } = this.#settings;
+    holdings.take(batch);
+    let onPosted = () => {};
+    const isPosted = new Promise<void>((resolve) => (onPosted = resolve));
+    const begin = new Begin();
+    const running = exclusive.share(() => execute(this.#model, batch, limits, { begin, onPosted }));
+    const posted: Posted = { batch, begin, execution: undefined, failure: undefined };
+    this.#posted.push(posted);
+    running.then(
+      (execution) => {
+        posted.execution = execution;
+        holdings.arrived.notify();
+      },
+      (failure: unknown) => {
+        posted.failure = failure;
+        holdings.arrived.notify();
+      },
+    );
+    if (this.#ran !== undefined) await within(POST_MS, isPosted, world);
+    this.#settleLastBatch();
+    while (this.#settling.size >= SETTLING_AT_ONCE) await Promise.race(this.#settling);
+  }
+
+  /** Notes that the oldest batch has run. */
+  #collect(): void {
+    const [oldest] = this.#posted;
+    if (oldest?.failure !== undefined) throw oldest.failure;
+    if (oldest?.execution === undefined) return;
+    this.#posted.shift();
+    this.#settleLastBatch();
+    this.#ran = oldest.execution;
+    // The staged batch runs now, so that there is room for another.
+    this.#context.holdings.taken.notify();
+    const { ranMs, runs } = oldest.execution;
+    this.#context.log.debug({ rows: oldest.batch.length, ranMs, runs }, "batch");
+  }
+
+  /**
+   * Takes the staged batch back if it has not begun, and one of its steps has expired.
+   * @param always whether or not a step has expired
+   * @returns whether the batch waits again
+   */
+  #takeBack(always: boolean): boolean {
+    const { holdings, world } = this.#context;
+    const [, staged] = this.#posted;
+    if (staged === undefined || staged.execution !== undefined) return false;
+    const now = world.now();
+    if (!always && staged.batch.every(({ expiresAt }) => expiresAt > now)) return false;
+    if (!staged.begin.takeBack()) return false;
+    this.#posted.pop();
+    holdings.putBack(staged.batch);
+    return true;
   }
 
   #settleLastBatch(): void {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { planBatch, type BatchLimits, type Candidate } from "./plan.js";
+import { moveBeside, planBatch, type BatchLimits, type Candidate } from "./plan.js";
 
 interface Named extends Candidate {
   readonly name: string;
@@ -90,5 +90,32 @@ describe("planBatch", () => {
     ["wakes for a deadline inside the delay", "wait 2", () => said([step("a", { expiresAt: 2 })], 1)],
   ])("%s", (_, expected, plan) => {
     expect(plan()).toBe(expected);
+  });
+});
+
+describe("moveBeside", () => {
+  const said = (waiting: Named[], posted: number, now = 0, suspects: Named[] = []) =>
+    moveBeside(planBatch(waiting, suspects, now, limits()), posted).kind;
+  const full = [...abc, step("d")];
+
+  it("stages a full batch behind the batch that runs, and no second one", () => {
+    expect([said(full, 0), said(full, 1), said(full, 2)]).toEqual(["run", "run", "wait"]);
+  });
+
+  it("binds a batch that may grow only when the model is free, however long it has waited", () => {
+    expect([said(abc, 0, 9), said(abc, 1, 9)]).toEqual(["run", "wait"]);
+  });
+
+  it("stages a batch that another shape ends", () => {
+    expect(said([step("a"), step("b", { shapeKey: "y" })], 1)).toBe("run");
+  });
+
+  it("lets a suspect wait until the thread has no batch", () => {
+    const suspects = [step("s")];
+    expect([said(full, 0, 0, suspects), said(full, 1, 0, suspects)]).toEqual(["alone", "wait"]);
+  });
+
+  it("lets steps expire at once", () => {
+    expect(said([step("a", { expiresAt: 1 })], 2, 1)).toBe("expire");
   });
 });

@@ -27,7 +27,8 @@ export type BatchPlan<C extends Candidate> =
   | { readonly kind: "expire"; readonly expired: readonly C[] }
   /** A step whose earlier run ended without a commit runs by itself, before anything else. */
   | { readonly kind: "alone"; readonly suspect: C }
-  | { readonly kind: "run"; readonly batch: readonly C[] }
+  /** `closed`: no later request can join. */
+  | { readonly kind: "run"; readonly batch: readonly C[]; readonly closed: boolean }
   /** Wait for an arrival, at most until this time on `performance.now()`'s clock. */
   | { readonly kind: "wait"; readonly until: number };
 
@@ -53,9 +54,24 @@ export function planBatch<C extends Candidate>(
   const { batch, closed, preferredPrefix } = gather(waiting, oldest, limits);
   const due = oldest.arrivedAt + limits.maxDelayMs;
   const inTime = limits.maxDelayMs === 0 || now < due;
-  if (preferredPrefix > 0 && inTime) return { kind: "run", batch: batch.slice(0, preferredPrefix) };
-  if (closed || now >= due) return { kind: "run", batch };
+  if (preferredPrefix > 0 && inTime) {
+    return { kind: "run", batch: batch.slice(0, preferredPrefix), closed: closed && preferredPrefix === batch.length };
+  }
+  if (closed || now >= due) return { kind: "run", batch, closed };
   return { kind: "wait", until: Math.min(due, ...waiting.map(({ expiresAt }) => expiresAt)) };
+}
+
+/**
+ * The next move of a worker whose model's thread has batches already. Behind the batch that runs,
+ * one more may be staged there, so that the model never waits for the main thread. Only a closed
+ * batch is staged: any other may still grow until the model is free. A suspect waits until the
+ * thread has no batch.
+ * @param posted how many batches the thread has
+ */
+export function moveBeside<C extends Candidate>(plan: BatchPlan<C>, posted: number): BatchPlan<C> {
+  if (posted === 0 || plan.kind === "expire") return plan;
+  if (posted === 1 && plan.kind === "run" && plan.closed) return plan;
+  return { kind: "wait", until: Infinity };
 }
 
 interface Gathered<C> {

@@ -47,10 +47,13 @@ export interface RunRequest {
   readonly rows: number | undefined;
   /** Memory for the outputs, if it is large enough. */
   readonly into: SharedArrayBuffer;
+  /** Of a run that the main thread may take back (`begin.ts`). */
+  readonly begin: SharedArrayBuffer | undefined;
 }
 
 export interface RunAnswer {
-  readonly outputs: readonly PlacedTensor[];
+  /** Undefined if the main thread has taken the run back. */
+  readonly outputs: readonly PlacedTensor[] | undefined;
   /** The memory of the outputs. */
   readonly memory: SharedArrayBuffer;
   /** The model's time, in ms, without copying inputs and outputs. */

@@ -4,6 +4,7 @@
 import { readFile } from "node:fs/promises";
 import type { Datatype } from "#shared/model/datatype.js";
 import { serveThread } from "../../thread/serve.js";
+import { Begin } from "../begin.js";
 import { place, viewOf, type Pieces } from "../memory.js";
 import { mayHoldOtherBytes } from "./onnx-strings.js";
 import type { PlainTensor, RunAnswer, RunRequest, TensorOptions, WantedOutput } from "../protocol.js";
@@ -94,7 +95,9 @@ interface Served {
 /** No other thread wakes this thread while it waits here. */
 const sleeper = new Int32Array(new SharedArrayBuffer(4));
 
-async function run(served: Served, { inputs, memory, outputs, rows, into }: RunRequest): Promise<RunAnswer> {
+async function run(served: Served, request: RunRequest): Promise<RunAnswer> {
+  const { inputs, memory, outputs, rows, into, begin } = request;
+  if (begin !== undefined && !new Begin(begin).begin()) return { outputs: undefined, memory: into, ranMs: 0 };
   const feeds = Object.fromEntries(inputs.map((input) => [input.name, toOrt(viewOf(input, memory), served.fed)]));
   const fetches = Object.fromEntries(
     outputs.map((wanted) => {
