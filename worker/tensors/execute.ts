@@ -57,7 +57,7 @@ export interface Posting {
   /** Lets the caller take the batch back; the execution of such a batch settles nothing. */
   readonly begin?: Begin;
   /** Runs once the thread has the batch, or its first part. */
-  onPosted?(): void;
+  readonly onPosted?: () => void;
 }
 
 /**

@@ -29,6 +29,8 @@ export interface TensorWorkSettings {
 interface Posted {
   readonly batch: readonly Held[];
   readonly begin: Begin;
+  /** Whether the main thread knows that the batch has begun. */
+  hasBegun: boolean;
   /** Undefined until the batch has run. */
   execution: Execution | undefined;
   failure: unknown;
@@ -81,7 +83,7 @@ export class TensorWork implements LaneWork {
   room(): number {
     const { limits, candidates } = this.#model;
     const { holdings } = this.#context;
-    const room = Math.max(1, limits.maxBatchSize) - holdings.waiting.length - this.#staged.length;
+    const room = Math.max(1, limits.maxBatchSize) - holdings.waiting.length - (this.#posted[1]?.batch.length ?? 0);
     return candidates === undefined ? room : Math.min(room, candidates - holdings.size);
   }
 
@@ -108,7 +110,7 @@ export class TensorWork implements LaneWork {
       switch (move.kind) {
         case "wait":
           if (signal.aborted && posted.length === 0) break;
-          await holdings.arrived.wait(Math.min(move.until, ...this.#staged.map(({ expiresAt }) => expiresAt)));
+          await holdings.arrived.wait(Math.min(move.until, this.#stagedUntil()));
           break;
         case "expire":
           holdings.take(move.expired);
@@ -127,9 +129,11 @@ export class TensorWork implements LaneWork {
     await Promise.all(this.#unsettled);
   }
 
-  /** The steps of the batch that waits in the model's thread behind the batch that runs. */
-  get #staged(): readonly Held[] {
-    return this.#posted[1]?.batch ?? [];
+  /** When the first step of the staged batch expires; Infinity if the batch has begun. */
+  #stagedUntil(): number {
+    const [, staged] = this.#posted;
+    if (staged === undefined || staged.hasBegun) return Infinity;
+    return Math.min(...staged.batch.map(({ expiresAt }) => expiresAt));
   }
 
   /** Gives the model's thread a batch, then settles the last batch. */
@@ -141,7 +145,7 @@ export class TensorWork implements LaneWork {
     const isPosted = new Promise<void>((resolve) => (onPosted = resolve));
     const begin = new Begin();
     const running = exclusive.share(() => execute(this.#model, batch, limits, { begin, onPosted }));
-    const posted: Posted = { batch, begin, execution: undefined, failure: undefined };
+    const posted: Posted = { batch, begin, hasBegun: false, execution: undefined, failure: undefined };
     this.#posted.push(posted);
     running.then(
       (execution) => {
@@ -158,18 +162,23 @@ export class TensorWork implements LaneWork {
     while (this.#settling.size >= SETTLING_AT_ONCE) await Promise.race(this.#settling);
   }
 
-  /** Notes that the oldest batch has run. */
+  /**
+   * Takes out the batches that have run. The later of two may be the first, while the other waits
+   * for its states.
+   */
   #collect(): void {
-    const [oldest] = this.#posted;
-    if (oldest?.failure !== undefined) throw oldest.failure;
-    if (oldest?.execution === undefined) return;
-    this.#posted.shift();
-    this.#settleLastBatch();
-    this.#ran = oldest.execution;
-    // The staged batch runs now, so that there is room for another.
-    this.#context.holdings.taken.notify();
-    const { ranMs, runs } = oldest.execution;
-    this.#context.log.debug({ rows: oldest.batch.length, ranMs, runs }, "batch");
+    const { holdings, log } = this.#context;
+    const over = this.#posted.filter(({ execution, failure }) => execution !== undefined || failure !== undefined);
+    for (const one of over) {
+      if (one.execution === undefined) throw one.failure;
+      this.#posted.splice(this.#posted.indexOf(one), 1);
+      this.#settleLastBatch();
+      this.#ran = one.execution;
+      // There is room for another batch now.
+      holdings.taken.notify();
+      const { ranMs, runs } = one.execution;
+      log.debug({ rows: one.batch.length, ranMs, runs }, "batch");
+    }
   }
 
   /**
@@ -180,10 +189,10 @@ export class TensorWork implements LaneWork {
   #takeBack(always: boolean): boolean {
     const { holdings, world } = this.#context;
     const [, staged] = this.#posted;
-    if (staged === undefined || staged.execution !== undefined) return false;
-    const now = world.now();
-    if (!always && staged.batch.every(({ expiresAt }) => expiresAt > now)) return false;
-    if (!staged.begin.takeBack()) return false;
+    if (staged === undefined || staged.hasBegun) return false;
+    if (!always && this.#stagedUntil() > world.now()) return false;
+    staged.hasBegun = !staged.begin.takeBack();
+    if (staged.hasBegun) return false;
     this.#posted.pop();
     holdings.putBack(staged.batch);
     return true;

@@ -263,9 +263,9 @@ local function termsAt(terms)
   return TEXT.terms{rank = rank, weight = weight, delay = string.format('%d', now + tonumber(delay))}
 end
 
--- Admit a brief step without START, END, number, job and terms of its own: the short way of `admit`,
--- which does the same for a sequence that is idle and has not lapsed. The facts of the sequence
--- become no table.
+-- Admit a brief step without START, END, number, job and terms of its own: the short way of
+-- `admit`, which does the same for a sequence that is idle and has not lapsed. The facts of the
+-- sequence become no table.
 -- Returns nil if anything is otherwise.
 local function admitUsual(lane, request, frame, ttl, deadline, name)
   local text = sequencesOf(lane.base).found[name]
