@@ -12,7 +12,7 @@ import { textOf as text } from "../records/record.js";
 import { untilReplicated } from "./replicated.js";
 import { flattener, resolveNames, type Named, type Names } from "./script-names.js";
 import { ABSENT, absentKey } from "./slots.js";
-import { inTransaction, lastReply, onlyReply, sendTogether, type Arg, type Call } from "./transaction.js";
+import { inTransaction, lastReply, onlyReply, sendCall, sendTogether, type Arg, type Call } from "./transaction.js";
 
 export type { Arg } from "./transaction.js";
 
@@ -99,11 +99,7 @@ async function send(
   waits: boolean,
 ): Promise<unknown> {
   const isAlone = ahead.length === 0;
-  if (isAlone && !waits && redis.isCluster) {
-    // The Cluster client follows a slot that has moved.
-    const [command, ...args] = call;
-    return redis.callBuffer(command, args);
-  }
+  if (isAlone && !waits) return sendCall(redis, call);
   const calls = isAlone ? [call] : inTransaction([...ahead, call]);
   const results = await (waits ? untilReplicated : sendTogether)(redis, key, calls);
   return isAlone ? onlyReply(results) : lastReply(results);

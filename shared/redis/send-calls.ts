@@ -19,6 +19,7 @@ interface Inside {
 /** Several calls for ioredis, which counts them as one. */
 class Calls extends Command {
   readonly #encoded: Buffer;
+  readonly #results: Result[] = [];
 
   /** The promise of the command gives a `Result` for each call. */
   constructor(server: ioredis.Redis, calls: readonly Call[]) {
@@ -27,7 +28,7 @@ class Calls extends Command {
     this.#encoded = encodeCalls(calls);
     const inside = server as unknown as Inside;
     const { resolve, reject } = this;
-    const results: Result[] = [];
+    const results = this.#results;
     const note = (result: Result) => {
       // ioredis takes the first command of the queue for each reply, so this command stays there.
       const item = { command: this, stream: undefined, select: inside.condition?.select ?? 0 };
@@ -43,6 +44,8 @@ class Calls extends Command {
   }
 
   override toWritable(): Buffer {
+    // A client that sends commands again gets all replies again.
+    this.#results.length = 0;
     return this.#encoded;
   }
 }

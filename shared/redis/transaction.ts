@@ -4,7 +4,7 @@
  * pass through Lua, and Redis flushes its append-only file once. Outside a transaction Redis would
  * flush for every 16 KB that it reads.
  */
-import { masterFor, type RedisClient } from "./connect.js";
+import { masterFor, mastersOf, type RedisClient } from "./connect.js";
 import { sendCalls } from "./send-calls.js";
 
 export type Arg = string | number | Buffer;
@@ -41,7 +41,20 @@ export async function sendTogether(redis: RedisClient, key: string, calls: reado
 }
 
 /**
- * @param results of one call from `sendTogether`
+ * Sends a call by itself. In a Cluster the client follows a slot that has moved.
+ * @returns the reply, with Buffers for strings
+ * @throws the error of the call, or the client's error if the link is lost
+ */
+export async function sendCall(redis: RedisClient, call: Call): Promise<unknown> {
+  const [server] = redis.isCluster ? [] : mastersOf(redis);
+  const sent = server && sendCalls(server, [call]);
+  const [command, ...args] = call;
+  if (sent === undefined) return redis.callBuffer(command, args);
+  return onlyReply(await sent);
+}
+
+/**
+ * @param results of one call
  * @throws the error of the call
  */
 export function onlyReply([result]: readonly Result[]): unknown {

@@ -2,6 +2,7 @@
  * Several calls as one command of ioredis. A version of ioredis that changes what
  * shared/redis/send-calls.ts needs of it fails here.
  */
+import { Redis } from "ioredis";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { connectRedis, masterFor, whenReady, type RedisClient } from "#shared/redis/connect.js";
 import { encodeCalls, sendCalls } from "#shared/redis/send-calls.js";
@@ -123,6 +124,17 @@ describe("calls that are sent as one command", () => {
     await admin.call("REPLICAOF", "NO", "ONE");
     admin.disconnect();
     expect(await redis.echo("after")).toBe("after");
+  });
+
+  it("are sent again as a whole by a client that sends again", async () => {
+    const own = new Redis(proxy.port, { maxRetriesPerRequest: null, retryStrategy: () => 20 });
+    await own.ping();
+    proxy.delay(50);
+    const sent = sendCalls(own, ["a", "b"].map(echo)) ?? raise("nothing was sent");
+    proxy.resetAll();
+    proxy.heal();
+    expect((await sent).map(([, reply]) => String(reply))).toEqual(["a", "b"]);
+    own.disconnect();
   });
 
   it("are not sent over a connection that is not open", async () => {

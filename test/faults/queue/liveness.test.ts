@@ -1,3 +1,4 @@
+import type { Redis } from "ioredis";
 import { afterEach, describe, expect, it } from "vitest";
 import { GROUP, laneKeys, registryKeys } from "#shared/queue/keys.js";
 import { commit } from "#shared/queue/work/commit/commit.js";
@@ -5,6 +6,7 @@ import { ownedEntries } from "#shared/queue/work/read/owned.js";
 import { connectBus } from "#shared/nats/connect.js";
 import { connectRedis, whenReady } from "#shared/redis/connect.js";
 import { OwnConnection } from "#shared/redis/own-connection.js";
+import type { Result } from "#shared/redis/transaction.js";
 import { delay } from "#shared/retry.js";
 import { Proxy } from "../../support/fleet/proxy.js";
 import { oneLane, result, take, useLab } from "../../support/queue/lab.js";
@@ -70,13 +72,15 @@ describe("a worker that dies", () => {
 
   it("may leave its entries to a worker that does not hear of it, and then asks what it owns", async () => {
     const heir = await join("b.1");
-    const { redis } = heir;
-    const call = redis.callBuffer.bind(redis) as (...args: unknown[]) => Promise<unknown>;
-    redis.callBuffer = async (...args: unknown[]) => {
-      const reply = await call(...args);
+    const redis = heir.redis as Redis;
+    const send = redis.sendCommand.bind(redis);
+    redis.sendCommand = async (...args: Parameters<typeof send>) => {
+      const results = (await send(...args)) as Result[];
       // Loses a reply of take-from that carries entries.
-      if (Array.isArray(reply) && String(reply[0]) === "empty") throw new Error("Connection is closed.");
-      return reply;
+      const isLost =
+        Array.isArray(results) && results.some(([, reply]) => Array.isArray(reply) && String(reply[0]) === "empty");
+      if (isLost) throw new Error("Connection is closed.");
+      return results;
     };
     const dying = await join("a.1");
     await holdSome(dying, 2);

@@ -71,6 +71,8 @@ export class Reader {
 
 /** A client that takes nothing of a stream's records, or a little at a time. */
 export interface SlowReader {
+  /** The reader's own port. */
+  readonly port: number;
   /** Whether the gateway still holds the connection. */
   readonly isOpen: () => boolean;
   close(): void;
@@ -86,12 +88,11 @@ export function readSlowly(gateway: string, id: string, how: "nothing" | "1 KiB/
     const socket = connect({ host: hostname, port: Number(port) });
     let sipping: NodeJS.Timeout | undefined;
     let open = true;
-    const reader = { isOpen: () => open, close: () => socket.destroy() };
     socket.on("connect", () => socket.write(`GET /v2/requests/${id}/events HTTP/1.1\r\nhost: ${hostname}\r\n\r\n`));
     socket.once("readable", () => {
       socket.read(SIP_BYTES);
       if (how === "1 KiB/s") sipping = setInterval(() => sip(socket), SIP_EVERY_MS);
-      resolve(reader);
+      resolve({ port: socket.localPort ?? 0, isOpen: () => open, close: () => socket.destroy() });
     });
     socket.on("error", reject);
     socket.on("close", () => {
