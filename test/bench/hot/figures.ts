@@ -4,6 +4,7 @@ import { parts, type Part } from "../support/fleet.js";
 import { ratio, type Wanted } from "../support/statistics.js";
 import type { FleetResult } from "../steps/scenarios.js";
 import type { StreamResult } from "../streams/scenarios.js";
+import type { BatchResult } from "./batch.js";
 import type { Beside, HotRound } from "./scenarios.js";
 
 type Round = Partial<HotRound>;
@@ -81,5 +82,10 @@ export const hotFigures: Figures = [
     "  tokens/s",
     ({ hotSse }) => hotSse,
     ({ tokensPerSecond }) => tokensPerSecond,
+  ),
+  ...both<BatchResult>(
+    "a batch of requests: lines/s",
+    ({ hotBatch }) => hotBatch,
+    ({ linesPerSecond }) => linesPerSecond,
   ),
 ];

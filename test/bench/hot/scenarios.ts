@@ -9,6 +9,7 @@ import { startBenchFleet } from "../support/fleet.js";
 import { benchRepository, device, large, tiny, type BenchModel } from "../support/models.js";
 import type { Scenarios } from "../support/rounds.js";
 import { LARGE_SEQUENCES, measureFleet, TINY_SEQUENCES, type FleetResult, type Timing } from "../steps/scenarios.js";
+import { openBatches, type BatchResult } from "./batch.js";
 import type { StreamResult } from "../streams/scenarios.js";
 import { openStreams } from "../streams/suite.js";
 
@@ -26,12 +27,20 @@ export interface HotRound {
   hotDevice: Beside<FleetResult>;
   hotDeviceFew: Beside<FleetResult>;
   hotSse: Beside<StreamResult>;
+  hotBatch: Beside<BatchResult>;
 }
 
 /** Four batches of the simulated device, and in another scenario half of them. */
 const DEVICE_SEQUENCES = 256;
 
-export const hotNames: readonly (keyof HotRound)[] = ["hotTiny", "hotLarge", "hotDevice", "hotDeviceFew", "hotSse"];
+export const hotNames: readonly (keyof HotRound)[] = [
+  "hotTiny",
+  "hotLarge",
+  "hotDevice",
+  "hotDeviceFew",
+  "hotSse",
+  "hotBatch",
+];
 
 export interface HotPlan {
   readonly folder: string;
@@ -72,7 +81,7 @@ function inTurn<Result extends Counted>(
 
 export async function hotScenarios(plan: HotPlan): Promise<Scenarios<HotRound>> {
   const { folder, other, names, onClose } = plan;
-  const hasSteps = names.some((name) => name !== "hotSse");
+  const hasSteps = names.some((name) => name !== "hotSse" && name !== "hotBatch");
   const repository = hasSteps ? benchRepository(join(folder, "hot-models")) : "";
   const steps = async (place: string, build?: string) => {
     if (!hasSteps) return unmeasured;
@@ -94,8 +103,17 @@ export async function hotScenarios(plan: HotPlan): Promise<Scenarios<HotRound>> 
     const given = { ...plan, folder: own, names: ["sse"] as const, takeovers: 0 };
     return (await openStreams({ ...given, ...(build !== undefined && { build }) })).sse;
   };
+  const batches = async (place: string, build?: string) => {
+    if (!names.includes("hotBatch")) return unmeasured;
+    const own = join(folder, place);
+    mkdirSync(own);
+    const bench = await openBatches(own, build);
+    onClose(() => bench.dispose());
+    return () => bench.measure();
+  };
   const [hereSteps, thereSteps] = [await steps("steps-here"), await steps("steps-there", other)];
   const [hereStreams, thereStreams] = [await streams("streams-here"), await streams("streams-there", other)];
+  const [hereBatches, thereBatches] = [await batches("batches-here"), await batches("batches-there", other)];
   const ofSteps = (model: BenchModel, sequences: number) =>
     inTurn(
       () => hereSteps(model, sequences),
@@ -107,6 +125,7 @@ export async function hotScenarios(plan: HotPlan): Promise<Scenarios<HotRound>> 
     hotDevice: ofSteps(device, DEVICE_SEQUENCES),
     hotDeviceFew: ofSteps(device, DEVICE_SEQUENCES / 2),
     hotSse: inTurn(hereStreams, thereStreams),
+    hotBatch: inTurn(hereBatches, thereBatches),
   };
 }
 

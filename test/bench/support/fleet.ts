@@ -4,7 +4,7 @@
  */
 import { join } from "node:path";
 import type { Member } from "../../support/fleet/member.js";
-import { startFleet } from "../../support/fleet/fleet.js";
+import { startFleet, type FleetPlan } from "../../support/fleet/fleet.js";
 import type { RedisServer } from "../../support/brokers/redis.js";
 import { cpuOf, type Cpu } from "./cpu.js";
 
@@ -63,7 +63,7 @@ export async function startBenchFleet(plan: BenchFleetPlan): Promise<BenchFleet>
     env: { BATON_BUCKETS: String(BUCKETS), ...common },
     workerEnv: env,
     ...(profile === undefined ? {} : { flags: profiling }),
-    ...(build === undefined ? {} : { programs: (name: string) => programOf(name, build) }),
+    ...programsOf(build),
     folder,
   });
   await fleet.whenServing(READY_WITHIN_MS);
@@ -105,8 +105,22 @@ export async function startBenchFleet(plan: BenchFleetPlan): Promise<BenchFleet>
   };
 }
 
-function programOf(name: string, build: string): string {
-  return join(build, "dist", name.startsWith("gateway") ? "bundled/gateway/main.js" : "worker/supervisor.js");
+const programs = {
+  gateway: "bundled/gateway/main.js",
+  jobs: "bundled/gateway/jobs.js",
+  worker: "worker/supervisor.js",
+};
+
+/** The programs of another checkout's build, for the plan of a fleet; nothing for this checkout. */
+export function programsOf(build: string | undefined): Pick<FleetPlan, "programs"> {
+  if (build === undefined) return {};
+  const kinds = Object.entries(programs);
+  return {
+    programs: (name) => {
+      const [, program] = kinds.find(([kind]) => name.startsWith(kind)) ?? [];
+      return program === undefined ? undefined : join(build, "dist", program);
+    },
+  };
 }
 
 /**
