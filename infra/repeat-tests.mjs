@@ -8,7 +8,8 @@
  * FOLDER is on the disk to test, and FILE gets the lines, too. The output of a run with failures
  * goes to a file beside FILE, named FILE.<run>.log.
  */
-import { execFileSync, spawn, spawnSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
 import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
@@ -54,29 +55,37 @@ note(
 note("| run | minutes | passed | failed | skipped | failed tests |");
 note("| --- | --- | --- | --- | --- | --- |");
 let isGreen = true;
-for (let run = 1; run <= runs; run += 1) isGreen = runOnce(run) && isGreen;
+for (let run = 1; run <= runs; run += 1) isGreen = (await runOnce(run)) && isGreen;
 rmSync(folder, { recursive: true, force: true });
 process.exit(isGreen ? 0 : 1);
 
 /**
+ * Runs the suite in a process group of its own, which ends with this process.
+ *
  * @param {number} run
- * @returns {boolean} whether it was green
+ * @returns {Promise<boolean>} whether it was green
  */
-function runOnce(run) {
+async function runOnce(run) {
   const report = join(folder, "report.json");
   rmSync(report, { force: true });
   const startedAt = performance.now();
-  const { status, stdout, stderr } = spawnSync(
+  const child = spawn(
     "npm",
     ["run", "--silent", suite, "--", "--reporter=default", "--reporter=json", `--outputFile.json=${report}`, ...filter],
     {
       cwd: clone,
-      encoding: "utf8",
       env: { ...process.env, TMPDIR: temporary },
       stdio: ["ignore", "pipe", "pipe"],
-      maxBuffer: 2 ** 30,
+      detached: true,
     },
   );
+  const end = () => child.pid !== undefined && process.kill(-child.pid, "SIGKILL");
+  process.once("exit", end);
+  let [stdout, stderr] = ["", ""];
+  child.stdout.setEncoding("utf8").on("data", (text) => (stdout += text));
+  child.stderr.setEncoding("utf8").on("data", (text) => (stderr += text));
+  const [status] = await once(child, "close");
+  process.off("exit", end);
   const minutes = ((performance.now() - startedAt) / 60_000).toFixed(1);
   const [, passed = "0", failed = "1"] = /^(\d+) passed, (\d+) failed\n*$/m.exec(lastLine(stdout)) ?? [];
   const skipped = /^(\d+) skipped$/m.exec(stdout)?.[1] ?? "0";
