@@ -101,15 +101,15 @@ export class TensorWork implements LaneWork {
   async run(signal: AbortSignal): Promise<void> {
     const { holdings, world } = this.#context;
     const posted = this.#posted;
-    while (!signal.aborted || posted.length > 0) {
+    for (;;) {
       this.#collect();
+      if (signal.aborted && posted.length === 0) break;
       const plan = planBatch(holdings.waiting, holdings.suspects, world.now(), this.#model.limits);
       if (this.#takeBack(signal.aborted || plan.kind === "alone")) continue;
       const move = signal.aborted ? WAIT : moveBeside(plan, posted.length);
       if (move.kind !== "run") this.#settleLastBatch();
       switch (move.kind) {
         case "wait":
-          if (signal.aborted && posted.length === 0) break;
           await holdings.arrived.wait(Math.min(move.until, this.#stagedUntil()));
           break;
         case "expire":

@@ -84,6 +84,7 @@ describe("judge", () => {
     ],
     ["parameters['checkpoint_history']", "parameters { key: 'checkpoint_history' value { string_value: '0' } }"],
     ["parameters['execute_delay_ms']", "parameters { key: 'execute_delay_ms' value { string_value: '0.5' } }"],
+    ["parameters['execute_delay_ms']", "parameters { key: 'execute_delay_ms' value { string_value: '10000' } }"],
     ["parameters['takes_states_of']", "parameters { key: 'takes_states_of' value { string_value: 'all' } }"],
     ["parameters['implicit_start']", "parameters { key: 'implicit_start' value { string_value: 'yes' } }"],
     ["parameters['batch_axis:h']", "parameters { key: 'batch_axis:h' value { string_value: '-1' } }"],

@@ -252,8 +252,9 @@ const parameterVerdicts: Readonly<Record<string, Verdict>> = {
   }),
   execute_delay_ms: new Verdict({
     kind: "refused",
-    why: "it must be a whole number from 1 to 60000, of ms that each run of the model takes at least",
-    allowed: (value) => /^[1-9]\d{0,4}$/.test(String(value)) && Number(value) <= 60_000,
+    // A run without an answer for 30 s counts as hung (worker/thread/guard.ts).
+    why: "it must be a whole number from 1 to 9999, of ms that each run of the model takes at least",
+    allowed: (value) => /^[1-9]\d{0,3}$/.test(String(value)),
   }),
   takes_states_of: new Verdict({
     kind: "refused",
