@@ -8,6 +8,7 @@ import { encodeCheckpoint } from "#shared/contract/checkpoint.js";
 import { DEFAULT_TENANT } from "#shared/contract/tenant.js";
 import { storeOutcome } from "#shared/contract/outcome.js";
 import type { Lane } from "#shared/queue/address.js";
+import type { Applicant } from "#shared/queue/admission/admit.js";
 import { cancelRequest } from "#shared/queue/ends/cancel.js";
 import { FAILED, type Delivery } from "#shared/queue/entry.js";
 import { endSequence } from "#shared/queue/sequences/end.js";
@@ -227,32 +228,50 @@ describe("a random history", () => {
   );
 });
 
-describe("a call with steps of both ways", () => {
+describe("a call with usual steps", () => {
   const lab = useLab();
+  const step = (request: string, id: string, start = true) => ({
+    ...applicant(lab.lane, request, request),
+    attendedMs: undefined,
+    sequence: { name: `default:${id}`, start, end: false },
+  });
+  const usual = (delivery: Delivery, version: string, body: string): Settlement => {
+    const outcome = storeOutcome({ kind: "result", body: Buffer.from(body) });
+    const { frame: checkpoint } = encodeCheckpoint(version, [STATE]);
+    return { delivery, outcome, state: { action: "put", version, checkpoint }, deadReason: undefined };
+  };
+  const lengthOf = async (request: string) => (await readRecord(lab.redis, lab.addressOf(request)))?.body?.length;
+  const admitAll = (asked: readonly Applicant[]) =>
+    admit(lab.redis, { gateway: "gw", limits: { ...LIMITS, keptMs: 120_000 } }, asked);
 
-  it("commits each of them, with its outcome and its checkpoint", async () => {
-    const step = (request: string, id: string, start = true) => ({
-      ...applicant(lab.lane, request, request),
-      attendedMs: undefined,
-      sequence: { name: `default:${id}`, start, end: false },
-    });
-    const asked = [step("a1", "a"), step("b1", "b"), step("b2", "b", false), step("c1", "c")];
-    await admit(lab.redis, { gateway: "gw", limits: { ...LIMITS, keptMs: 120_000 } }, asked);
+  it("and others commits each of them, with its outcome and its checkpoint", async () => {
+    await admitAll([step("a1", "a"), step("b1", "b"), step("b2", "b", false), step("c1", "c")]);
     const deliveries = await lab.take();
     expect(deliveries.map(({ request }) => request)).toEqual(["a1", "b1", "c1"]);
-    const settlements = deliveries.map((delivery, i): Settlement => {
-      const outcome = storeOutcome({ kind: "result", body: Buffer.from(i === 2 ? "short" : LONG) });
-      const { frame: checkpoint } = encodeCheckpoint(`v${i}`, [STATE]);
-      return { delivery, outcome, state: { action: "put", version: `v${i}`, checkpoint }, deadReason: undefined };
-    });
+    const settlements = deliveries.map((delivery, i) => usual(delivery, `v${i}`, i === 2 ? "short" : LONG));
     expect(await commit(lab.queue, settlements, IDLE_MS)).toEqual(["committed", "committed", "committed"]);
     expect(await commit(lab.queue, settlements, IDLE_MS)).toEqual(["already", "already", "already"]);
     for (const [i, id] of ["a", "b", "c"].entries()) {
       expect(await factsOf(lab.redis, lab.lane, `default:${id}`)).toMatchObject({ done: 1, at: `v${i}` });
       expect(await lab.statesOf(`default:${id}`)).toHaveLength(1);
-      expect((await readRecord(lab.redis, lab.addressOf(`${id}1`)))?.body?.length).toBe(i === 2 ? 5 : 1_500);
+      expect(await lengthOf(`${id}1`)).toBe(i === 2 ? 5 : 1_500);
     }
     expect(await lab.take()).toMatchObject([{ request: "b2", from: "v1" }]);
     expect(await lab.redis.keys("*@a.1.*")).toEqual([]);
+  });
+
+  it("commits them while Redis is full", async () => {
+    await admitAll([step("d1", "d"), step("e1", "e")]);
+    const settlements = (await lab.take()).map((delivery, i) => usual(delivery, `w${i}`, i === 0 ? "short" : LONG));
+    await lab.redis.config("SET", "maxmemory", "1");
+    try {
+      expect(await commit(lab.queue, settlements, IDLE_MS)).toEqual(["committed", "committed"]);
+      expect(await commit(lab.queue, settlements, IDLE_MS)).toEqual(["already", "already"]);
+    } finally {
+      await lab.redis.config("SET", "maxmemory", "0");
+    }
+    expect([await lengthOf("d1"), await lengthOf("e1")]).toEqual([5, 1_500]);
+    expect(await factsOf(lab.redis, lab.lane, "default:e")).toMatchObject({ done: 1, at: "w1" });
+    expect(await lab.statesOf("default:e")).toHaveLength(1);
   });
 });
