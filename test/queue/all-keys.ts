@@ -4,6 +4,8 @@ import type { RedisClient } from "#shared/redis/connect.js";
 
 /** A time in Redis ms, alone or as the first half of an entry's id. */
 const TIME = /\b\d{13}(?:-\d+)?\b/g;
+/** The period in the name of a hash of past sequences (past.lua). A run may see a new one begin. */
+const PERIOD = /(?<=^past:.*:)\d+$/;
 
 /**
  * @returns each key's value, and whether it has a TTL, but for the records of calls. Times are
@@ -24,15 +26,28 @@ export async function keysOf(redis: RedisClient): Promise<Record<string, unknown
     if (Array.isArray(value)) return value.map((one) => plainly(tag, one));
     return Buffer.isBuffer(value) ? plain(tag, value.toString("latin1")) : value;
   };
-  const found: Record<string, unknown> = {};
+  const found: Record<string, { type: string; value: unknown; expires: boolean }> = {};
   for (const key of (await redis.keys("*")).toSorted()) {
     if (key.includes("only-")) continue;
     const type = await redis.type(key);
     const value = sorted(await valueOf(redis, key, type), type);
     const [tag = ""] = /\{.*\}/.exec(key) ?? [];
-    found[plain(tag, key)] = { type, value: plainly(tag, value), expires: (await redis.pttl(key)) >= 0 };
+    const name = plain(tag, key).replace(PERIOD, "PERIOD");
+    const earlier = found[name]?.value;
+    const values = plainly(tag, value);
+    found[name] = { type, value: laterOf(earlier, values), expires: (await redis.pttl(key)) >= 0 };
   }
   return found;
+}
+
+/** The notes of two periods in one: of a sequence with a note in both, the later counts. */
+function laterOf(earlier: unknown, later: unknown): unknown {
+  if (!isPairs(earlier) || !isPairs(later)) return later;
+  return [...new Map([...earlier, ...later])].toSorted(([a], [b]) => (a < b ? -1 : 1));
+}
+
+function isPairs(value: unknown): value is [string, unknown][] {
+  return Array.isArray(value) && value.every((one) => Array.isArray(one) && typeof one[0] === "string");
 }
 
 async function valueOf(redis: RedisClient, key: string, type: string): Promise<unknown> {
