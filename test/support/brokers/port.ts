@@ -7,27 +7,15 @@ import { createServer } from "node:net";
 
 const LOWEST = 12_000;
 const HIGHEST = 32_000;
-/**
- * Test files that run side by side take ports of different parts. Else a test could take the port
- * of a broker that another test has killed and will restart on the same port.
- */
-const PARTS = 4;
-const PART_PORTS = (HIGHEST - LOWEST) / PARTS;
-/** Vitest counts the processes that run side by side from 1. */
-const first = LOWEST + (Number(process.env["VITEST_POOL_ID"] ?? 0) % PARTS) * PART_PORTS;
-const given = new Set<number>();
 
 /**
- * Finds a port that is free now. If another process takes the port first, the caller tries again
- * with another port.
+ * Finds a port that is free now, and that no other test takes until this process ends. Else a test
+ * could take the port of a broker that another test has killed and will restart on the same port.
  */
 export async function freePort(): Promise<number> {
   for (let attempt = 0; attempt < 200; attempt++) {
-    const port = first + Math.floor(Math.random() * PART_PORTS);
-    if (given.has(port)) continue;
-    // Before the probe, because two gateways of a fleet may ask at once.
-    given.add(port);
-    if (await canListen(port)) return port;
+    const port = LOWEST + Math.floor(Math.random() * (HIGHEST - LOWEST));
+    if ((await reserve(port)) && (await canListen(port))) return port;
   }
   throw new Error("no free port in 200 attempts");
 }
@@ -41,6 +29,21 @@ export async function onFreePort<T>(start: (port: number) => Promise<T>): Promis
       if (attempt === 5 || !/address already in use|EADDRINUSE/i.test(String(error))) throw error;
     }
   }
+}
+
+/**
+ * Reserves a port among all tests of the machine, for as long as this process lives: a socket in
+ * Linux's abstract name space has the port's name. Elsewhere there is no such name space, and two
+ * test files that run side by side may meet by chance.
+ * @returns false if a test has reserved the port
+ */
+function reserve(port: number): Promise<boolean> {
+  if (process.platform !== "linux") return Promise.resolve(true);
+  return new Promise((resolve) => {
+    const name = createServer().unref();
+    name.once("error", () => resolve(false));
+    name.listen({ path: `\0baton-test-port-${port}` }, () => resolve(true));
+  });
 }
 
 function canListen(port: number): Promise<boolean> {
