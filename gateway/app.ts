@@ -6,7 +6,7 @@
  */
 import { Hono } from "hono";
 import { fixedError, InferenceError } from "#shared/errors.js";
-import { directRoute, type DirectRoute } from "./doors/kserve-http/direct.js";
+import { directRoutes, type DirectRoutes } from "./doors/kserve-http/direct.js";
 import { groups, type AppParts } from "./endpoints.js";
 import { errorReply } from "./formats/errors.js";
 import type { ParseThread } from "./formats/kserve/parse-thread.js";
@@ -32,11 +32,8 @@ export interface AppOptions extends Omit<AppParts, "bodies" | "reader" | "printe
 /** In characters. A longer path in the log is cut, because clients choose paths. */
 const maxLoggedPath = 2048;
 
-/**
- * The app as a server uses it: `direct`, the short way, comes first, and then the framework's
- * `fetch`.
- */
-export type GatewayApp = Hono<GatewayEnv> & { readonly direct: DirectRoute };
+/** The app as a server uses it: the short ways come first, and then the framework's `fetch`. */
+export type GatewayApp = Hono<GatewayEnv> & Partial<DirectRoutes>;
 
 export function buildApp(options: AppOptions): GatewayApp {
   const app = new Hono<GatewayEnv>({ getPath: pathAsSent });
@@ -63,7 +60,7 @@ export function buildApp(options: AppOptions): GatewayApp {
   });
   app.notFound((c) => send(c.env.outgoing, errorReply(fixedError("not_found", "usual"))));
   app.onError((error, c) => router.refuse(error, c));
-  const direct = directRoute({
+  const direct = directRoutes({
     fleet: options.fleet,
     tenantOf,
     inference: options.inference,
@@ -71,11 +68,12 @@ export function buildApp(options: AppOptions): GatewayApp {
     bodies,
     reader,
     printer,
-    onBug(error, { method, url = "" }, requestId) {
-      options.log({ err: error, requestId, method, path: url.slice(0, maxLoggedPath) }, "request handler failed");
+    onBug(error, target, requestId) {
+      const path = target.slice(0, maxLoggedPath);
+      options.log({ err: error, requestId, method: "POST", path }, "request handler failed");
     },
   });
-  return Object.assign(app, { direct });
+  return Object.assign(app, direct);
 }
 
 function pathAsSent(request: Request, options?: { env?: GatewayEnv["Bindings"] }): string {

@@ -4,7 +4,7 @@
 import { z } from "zod";
 import { areHosts, originsFault } from "./http/browsers.js";
 import { holdsTwoBodies, serviceSettings } from "./service/settings.js";
-import { parseSettings } from "#shared/settings.js";
+import { flagSetting, parseSettings } from "#shared/settings.js";
 
 const listeningSettings = {
   BATON_HOST: z.string().default("0.0.0.0").describe("The address on which the gateway listens."),
@@ -57,6 +57,11 @@ const listeningSettings = {
       "The most bytes of replies that wait for all clients together. Beyond that the gateway cuts the clients that " +
         "read nothing.",
     ),
+  BATON_SOCKET_PARSER: flagSetting("true").describe(
+    "`true`: the gateway reads usual `infer` requests with bodies of up to 64 KiB from the socket by itself. " +
+      "`false`: node's HTTP server reads all requests, with the same answers, which costs the gateway more. The " +
+      "setting is for the search for faults.",
+  ),
   BATON_UPLOAD_MS: z.coerce
     .number()
     .int()

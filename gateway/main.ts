@@ -46,6 +46,7 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
       origins: splitList(config.BATON_ALLOWED_ORIGINS),
     },
     limits: { unreadBytes: config.BATON_MAX_UNREAD_BYTES },
+    socketParser: config.BATON_SOCKET_PARSER,
     uploadMs: config.BATON_UPLOAD_MS,
   });
   lifecycle.onClose("http", () => {

@@ -13,8 +13,9 @@ import { chooseRequestId } from "./http/headers.js";
 import type { Log } from "./http/router.js";
 import { fixedError, InferenceError } from "#shared/errors.js";
 import { delay } from "#shared/retry.js";
-import type { BrowserRules } from "./http/browsers.js";
+import { judge, type BrowserRules } from "./http/browsers.js";
 import { Connections, type ConnectionLimits } from "./http/connections.js";
+import { PlainConnections, type PlainRoute } from "./http/plain-connections.js";
 import { passes, webSocketRefusal } from "./cors.js";
 import { moreHandles, type Handle } from "./http/accept.js";
 import { endIfResumable } from "./http/stopping.js";
@@ -61,6 +62,8 @@ export interface ServerOptions {
   readonly limits?: Partial<ConnectionLimits>;
   /** How long an upload may take to arrive, in ms. By default as long as any request. */
   readonly uploadMs?: number;
+  /** Whether plain requests are parsed on the socket; by default they are. */
+  readonly socketParser?: boolean;
   /** By default, pages of this machine may use the gateway and pages of other sites may not. */
   readonly browsers?: BrowserRules;
 }
@@ -91,13 +94,27 @@ export async function startServer(app: GatewayApp, options: ServerOptions): Prom
   const { webSockets, accepting = 1, uploadMs = requestTimeoutMs, browsers = usualBrowsers } = options;
   let closing = false;
 
+  const refuse = (socket: Socket, code: string | undefined): void => {
+    if (code !== "ECONNRESET") options.log({ reason: code }, "connection refused: not acceptable as HTTP");
+    refuseConnection(socket, code, connections.firstReply(socket));
+  };
+  const plain =
+    app.plain === undefined || options.socketParser === false
+      ? undefined
+      : new PlainConnections(
+          { route: underRules(app.plain, browsers), refuse, isClosing: () => closing },
+          { headMs: headersTimeoutMs, requestMs: limits.requestMs, keepAliveMs: keepAliveTimeoutMs },
+          checkEveryMs,
+        );
   const onRequest = (incoming: IncomingMessage, outgoing: ServerResponse): void => {
     if (closing) outgoing.shouldKeepAlive = false;
     connections.answer(incoming.socket, outgoing, () => begin(incoming, outgoing));
   };
   const begin = (incoming: IncomingMessage, outgoing: ServerResponse): void => {
     if (incoming.rawHeaders.length > 2 * maxHeaders) refuseHeaders(incoming, outgoing);
-    else if (passes(browsers, incoming, outgoing) && !app.direct(incoming, outgoing)) void listener(incoming, outgoing);
+    else if (passes(browsers, incoming, outgoing) && app.direct?.(incoming, outgoing) !== true) {
+      void listener(incoming, outgoing);
+    }
   };
 
   const make = (): Server => {
@@ -112,7 +129,16 @@ export async function startServer(app: GatewayApp, options: ServerOptions): Prom
       },
       onRequest,
     );
-    server.on("connection", (socket) => connections.add(socket));
+    // Connections meet node's own listener only if a request on them is not plain.
+    const nodes = server.listeners("connection");
+    server.removeAllListeners("connection");
+    const toNode = (socket: Duplex): void => nodes.forEach((listener) => Reflect.apply(listener, server, [socket]));
+    server.on("connection", (socket) => {
+      connections.add(socket);
+      if (socket.destroyed) return;
+      if (plain === undefined) toNode(socket);
+      else plain.add(socket, toNode);
+    });
     // Node drops header fields beyond its limit silently. A limit of one more than ours shows a
     // request that has too many.
     server.maxHeadersCount = maxHeaders + 1;
@@ -123,15 +149,15 @@ export async function startServer(app: GatewayApp, options: ServerOptions): Prom
             const refusal = webSocketRefusal(browsers, incoming);
             if (refusal === undefined) void webSockets.accept(incoming, duplex, rest);
             else refuseWebSocket(duplex, incoming, refusal);
-          } else replayAsPlain(server, incoming, duplex, rest);
+          } else {
+            toNode(duplex);
+            duplex.unshift(withoutOffer(incoming, rest));
+          }
         });
       });
     }
     server.on("clientError", (error: NodeJS.ErrnoException, duplex) => {
-      const socket = duplex as Socket;
-      const { code } = error;
-      if (code !== "ECONNRESET") options.log({ reason: code }, "connection refused: not acceptable as HTTP");
-      refuseConnection(socket, code, connections.firstReply(socket));
+      refuse(duplex as Socket, error.code);
     });
     return server;
   };
@@ -160,17 +186,30 @@ export async function startServer(app: GatewayApp, options: ServerOptions): Prom
         return over;
       }),
     );
+    plain?.closeIdle();
     for (const reply of connections.lastReplies()) endIfResumable(reply);
     webSockets?.close();
     const cut = setTimeout(() => {
       for (const one of servers) one.closeAllConnections();
+      plain?.cutAll();
       webSockets?.terminate();
     }, graceMs);
     await closed;
     clearTimeout(cut);
     connections.close();
+    plain?.close();
   };
   return { port: (server.address() as AddressInfo).port, close };
+}
+
+/** The route without requests that the rules for browsers refuse. No plain request names a page. */
+function underRules(route: PlainRoute, rules: BrowserRules): PlainRoute {
+  const page = { origin: undefined, site: undefined, acts: true };
+  const allows = (authority: string | undefined): boolean => judge(rules, { authority, ...page }).said === "allowed";
+  return {
+    takes: (head) => route.takes(head) && allows(head.headers.host),
+    answer: (head, body, socket) => route.answer(head, body, socket),
+  };
 }
 
 /**
@@ -233,11 +272,12 @@ function refuseConnection(socket: Socket, reason: string | undefined, begun: Ser
 const offers: ReadonlySet<string> = new Set(["upgrade", "http2-settings"]);
 
 /**
- * Answers a request that offers another protocol as if the offer were absent; Java's client sends
- * `Upgrade: h2c` with every request. Node has stopped parsing the connection at the offer, so this
- * function gives node the request again without the offer.
+ * Returns the bytes of a request as if it offered no other protocol; Java's client sends `Upgrade:
+ * h2c` with every request. Node has stopped parsing the connection at the offer, and gets the
+ * request again.
+ * @param rest the bytes behind the head
  */
-function replayAsPlain(server: Server, incoming: IncomingMessage, socket: Duplex, rest: Buffer): void {
+function withoutOffer(incoming: IncomingMessage, rest: Buffer): Buffer {
   const { method, url, httpVersion, rawHeaders } = incoming;
   const lines = [`${method} ${url} HTTP/${httpVersion}`];
   for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -245,8 +285,7 @@ function replayAsPlain(server: Server, incoming: IncomingMessage, socket: Duplex
     if (name.toLowerCase() === "connection") lines.push(`${name}: ${withoutOffers(value)}`);
     else if (!offers.has(name.toLowerCase())) lines.push(`${name}: ${value}`);
   }
-  server.emit("connection", socket);
-  socket.unshift(Buffer.concat([Buffer.from(`${lines.join("\r\n")}\r\n\r\n`, "latin1"), rest]));
+  return Buffer.concat([Buffer.from(`${lines.join("\r\n")}\r\n\r\n`, "latin1"), rest]);
 }
 
 function withoutOffers(connection: string): string {

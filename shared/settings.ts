@@ -11,6 +11,14 @@ import { durabilities } from "./durability.js";
 import { createLog } from "./log.js";
 import { describeUnknown, isStrict, unknownSettings } from "./unknown-settings.js";
 
+/** A setting that is on or off. */
+export function flagSetting(byDefault: "true" | "false") {
+  return z
+    .enum(["true", "false"])
+    .default(byDefault)
+    .transform((text) => text === "true");
+}
+
 /** The settings of both gateways and workers. */
 export const sharedSettings = z.object({
   BATON_REDIS_URL: z
@@ -83,14 +91,10 @@ export const sharedSettings = z.object({
       "A folder that all workers and gateways share, for the states of sequences that have been idle for long. " +
         "Unset: all states stay in Redis.",
     ),
-  BATON_SHORT_SCRIPTS: z
-    .enum(["true", "false"])
-    .default("true")
-    .transform((text) => text === "true")
-    .describe(
-      "`true`: steps that begin and end as usual take the short ways of scripts. `false`: all steps take the ways " +
-        "for all cases, with the same answers, which cost Redis more. The setting is for the search for faults.",
-    ),
+  BATON_SHORT_SCRIPTS: flagSetting("true").describe(
+    "`true`: steps that begin and end as usual take the short ways of scripts. `false`: all steps take the ways " +
+      "for all cases, with the same answers, which cost Redis more. The setting is for the search for faults.",
+  ),
   BATON_STRICT_SETTINGS: z
     .enum(["true", "false"])
     .default("false")

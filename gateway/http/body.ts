@@ -126,7 +126,7 @@ export class PieceBuffer {
 }
 
 /** The budget does not count bodies up to this length, so there is always room for such a body. */
-const uncountedBytes = 64 * 1024;
+export const uncountedBytes = 64 * 1024;
 
 /**
  * Limits the memory of all bodies together while the gateway receives, inflates and parses them.

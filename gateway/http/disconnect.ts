@@ -1,9 +1,14 @@
 /** Notices that the client of an answer has gone. */
 import { setMaxListeners } from "node:events";
-import type { ServerResponse } from "node:http";
+
+/** An answer, or the connection on which the only answer goes out. */
+export interface Closable {
+  readonly destroyed: boolean;
+  once(event: "close", listener: () => void): unknown;
+}
 
 /** Returns a signal that aborts when the connection has closed or the answer is complete. */
-export function disconnection(outgoing: ServerResponse): AbortSignal {
+export function disconnection(outgoing: Closable): AbortSignal {
   const disconnected = new AbortController();
   // The signal has listeners for each stream of the answer, and is freed with the answer.
   setMaxListeners(0, disconnected.signal);

@@ -7,7 +7,7 @@ import { DEFAULT_TENANT, isTenant } from "#shared/contract/tenant.js";
 import { fixedError } from "#shared/errors.js";
 
 /** @throws InferenceError if the request names no tenant, or names the tenant in an invalid way */
-export type TenantOf = (incoming: IncomingMessage) => string;
+export type TenantOf = (incoming: Pick<IncomingMessage, "headers">) => string;
 
 export const onlyTenant: TenantOf = () => DEFAULT_TENANT;
 

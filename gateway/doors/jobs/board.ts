@@ -73,7 +73,7 @@ export function startBoard({ port, host, token, queues, log }: BoardSettings): P
     return c.json({ error: errorKinds.internal.texts.usual }, 500);
   });
   const limits = { connections: CONNECTIONS };
-  return startServer(Object.assign(app, { direct: () => false }), { port, host, log, browsers, limits });
+  return startServer(app, { port, host, log, browsers, limits });
 }
 
 /** Whether a caller with the token may send this request. */

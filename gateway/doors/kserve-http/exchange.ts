@@ -1,21 +1,27 @@
 /** One HTTP request to a model, with all that its handler needs for the answer. */
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import type { Bodies } from "../../http/bodies.js";
-import { disconnection } from "../../http/disconnect.js";
+import { disconnection, type Closable } from "../../http/disconnect.js";
 import { prefersAsync, readIdempotencyKey } from "../../http/headers.js";
 import type { ModelCall } from "../../formats/kserve/call.js";
 import type { RequestReader } from "../../formats/kserve/request-reader.js";
 
-export interface ModelExchange extends Omit<ModelCall, "idempotencyKey" | "background" | "gone"> {
+/** What is known about a call before the headers are read. */
+export type CallTerms = Omit<ModelCall, "idempotencyKey" | "background" | "gone">;
+
+export interface ModelExchange extends CallTerms {
   readonly incoming: IncomingMessage;
   readonly outgoing: ServerResponse;
   readonly bodies: Bodies;
   readonly reader: RequestReader;
 }
 
-/** @throws InferenceError if the header Idempotency-Key is not valid */
-export function callOf(exchange: ModelExchange): ModelCall {
-  const { incoming, outgoing, tenant, model, version, others, inference, printer, limits } = exchange;
+/**
+ * @param outgoing closes when the client goes
+ * @throws InferenceError if the header Idempotency-Key is not valid
+ */
+export function callOf(terms: CallTerms, headers: IncomingHttpHeaders, outgoing: Closable): ModelCall {
+  const { tenant, model, version, others, inference, printer, limits } = terms;
   return {
     tenant,
     model,
@@ -24,8 +30,8 @@ export function callOf(exchange: ModelExchange): ModelCall {
     inference,
     printer,
     limits,
-    idempotencyKey: readIdempotencyKey(incoming.headers),
-    background: prefersAsync(incoming.headers),
+    idempotencyKey: readIdempotencyKey(headers),
+    background: prefersAsync(headers),
     gone: () => disconnection(outgoing),
   };
 }

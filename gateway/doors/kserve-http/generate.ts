@@ -16,7 +16,7 @@ import { asEvent, streamText } from "./text-answer.js";
 
 /** @throws InferenceError */
 export async function generateOverHttp(exchange: ModelExchange): Promise<Reply> {
-  const call = callOf(exchange);
+  const call = callOf(exchange, exchange.incoming.headers, exchange.outgoing);
   return answerGenerate(call, await receive(exchange));
 }
 
@@ -26,7 +26,7 @@ export async function generateOverHttp(exchange: ModelExchange): Promise<Reply> 
  */
 export async function generateStreamOverHttp(exchange: ModelExchange): Promise<Reply | undefined> {
   const { model, inference, outgoing } = exchange;
-  const call = callOf(exchange);
+  const call = callOf(exchange, exchange.incoming.headers, outgoing);
   const read = await receive(exchange);
   const generation = textGeneration(call, read);
   if (generation?.request.background === true) return answerGenerate(call, read);

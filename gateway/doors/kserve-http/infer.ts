@@ -1,15 +1,21 @@
 /**
- * `POST /v2/models/M[/versions/V]/infer`: receives and reads the request, and answers in one piece,
- * or for a generator with a stream of events.
+ * `POST /v2/models/M[/versions/V]/infer`: reads the request, and answers in one piece, or for a
+ * generator with a stream of events.
  */
+import type { IncomingHttpHeaders } from "node:http";
+import { jsonBytesOf } from "../../http/bodies.js";
 import { compress } from "../../http/compress.js";
+import type { Closable } from "../../http/disconnect.js";
 import { acceptsByName } from "../../http/headers.js";
 import { textBodyLimit } from "../../formats/limits.js";
+import { turnOfItsOwn } from "../../formats/own-turn.js";
 import type { Reply } from "../../formats/reply.js";
 import { refuseRepeating } from "../../formats/kserve/text-generation.js";
+import type { ModelCall } from "../../formats/kserve/call.js";
 import { answerInfer, textGeneration, textTensor } from "../../formats/kserve/answer.js";
-import { callOf, type ModelExchange } from "./exchange.js";
+import { callOf, type CallTerms, type ModelExchange } from "./exchange.js";
 import { renderInfer } from "../../formats/kserve/infer-response.js";
+import { readRequest, type ReadRequest } from "../../formats/kserve/read-request.js";
 import { receiveRequest } from "./receive-request.js";
 import { streamText } from "./text-answer.js";
 
@@ -20,14 +26,12 @@ import { streamText } from "./text-answer.js";
  * @throws InferenceError
  */
 export async function inferOverHttp(exchange: ModelExchange): Promise<Reply | undefined> {
-  const { incoming, outgoing, model, others, inference, limits } = exchange;
+  const { incoming, outgoing, model, inference } = exchange;
   const { headers } = incoming;
-  const call = callOf(exchange);
-  const headerLength = headers["inference-header-content-length"] as string | undefined;
-  const jsonBytes = headerLength === undefined ? undefined : Number(headerLength);
-  const terms = { maxBytes: longestBody(exchange, jsonBytes), jsonBytes, encoding: headers["content-encoding"] };
-  const reading = { path: "infer", headerLength, model, others, limits } as const;
-  const read = await receiveRequest(exchange, incoming, terms, reading);
+  const call = callOf(exchange, headers, outgoing);
+  const form = inferForm(exchange, headers);
+  const terms = { ...form, encoding: headers["content-encoding"] };
+  const read = await receiveRequest(exchange, incoming, terms, form.reading);
   if (model.generator !== undefined && !call.background && acceptsByName(headers, "text/event-stream")) {
     const generation = textGeneration(call, read);
     if (generation?.stream === true) {
@@ -38,11 +42,39 @@ export async function inferOverHttp(exchange: ModelExchange): Promise<Reply | un
       );
     }
   }
-  const reply = await answerInfer(call, read);
-  return reply.status === 200 ? compress(reply, headers["accept-encoding"]) : reply;
+  return answerOf(call, read, headers);
 }
 
-function longestBody({ model, limits }: ModelExchange, jsonBytes: number | undefined): number {
-  if (model.generator !== undefined) return textBodyLimit(limits);
-  return jsonBytes === undefined ? limits.jsonBytes : limits.binaryBytes;
+/**
+ * Answers a request to a tensor model whose body has come as it is. Reads the body in this thread,
+ * so it must be small.
+ * @throws InferenceError
+ */
+export async function inferWhole(
+  terms: CallTerms,
+  headers: IncomingHttpHeaders,
+  outgoing: Closable,
+  body: Buffer,
+): Promise<Reply> {
+  const call = callOf(terms, headers, outgoing);
+  const { reading, jsonBytes } = inferForm(terms, headers);
+  await turnOfItsOwn(jsonBytesOf(body, { jsonBytes }), body.length);
+  return answerOf(call, readRequest(body, reading), headers);
+}
+
+/** What the headers say about a body, and how many bytes it may have. */
+export function inferForm(
+  { model, others, limits }: Pick<CallTerms, "model" | "others" | "limits">,
+  headers: IncomingHttpHeaders,
+) {
+  const headerLength = headers["inference-header-content-length"] as string | undefined;
+  const jsonBytes = headerLength === undefined ? undefined : Number(headerLength);
+  const tensorBytes = jsonBytes === undefined ? limits.jsonBytes : limits.binaryBytes;
+  const maxBytes = model.generator === undefined ? tensorBytes : textBodyLimit(limits);
+  return { maxBytes, jsonBytes, reading: { path: "infer", headerLength, model, others, limits } } as const;
+}
+
+async function answerOf(call: ModelCall, read: ReadRequest, headers: IncomingHttpHeaders): Promise<Reply> {
+  const reply = await answerInfer(call, read);
+  return reply.status === 200 ? compress(reply, headers["accept-encoding"]) : reply;
 }

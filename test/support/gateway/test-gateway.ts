@@ -37,6 +37,8 @@ export class TestGateway {
   readonly admitted: InferenceRequest[] = [];
   /** Every generation that the gateway admitted, oldest first. */
   readonly streams: RecordedStream[] = [];
+  /** How many requests were parsed on the socket. */
+  plainly = 0;
   readonly logged: { fields: Readonly<Record<string, unknown>>; line: string }[] = [];
   /** Answers requests instead of the echo. */
   answer: Inference["infer"] | undefined;
@@ -69,6 +71,15 @@ export class TestGateway {
       log,
       ...options,
     });
+    const { plain } = app;
+    if (plain !== undefined) {
+      const answer: typeof plain.answer = (...request) => {
+        const answered = plain.answer(...request);
+        if (answered !== undefined) this.plainly++;
+        return answered;
+      };
+      Object.assign(app, { plain: { ...plain, answer } });
+    }
     this.#server = await startServer(app, { port: 0, host: "127.0.0.1", log, ...server });
   }
 
@@ -103,6 +114,7 @@ export class TestGateway {
   /** Forgets all requests and log lines, and answers as at first. */
   reset(): void {
     for (const list of [this.admitted, this.streams, this.logged]) list.length = 0;
+    this.plainly = 0;
     this.answer = undefined;
     this.script = hello;
   }

@@ -1,0 +1,41 @@
+/** Writes a reply as the bytes that node's server would write for it, in one piece if it is small. */
+import { STATUS_CODES } from "node:http";
+import type { Socket } from "node:net";
+import type { Reply } from "../formats/reply.js";
+
+/** Up to this size, copying a reply costs less than further writes. */
+const joinBelowBytes = 64 * 1024;
+
+/** @param isLast whether the connection ends behind the reply */
+export function writeReply(socket: Socket, { status, headers, body }: Reply, requestId: string, isLast: boolean): void {
+  let length = 0;
+  for (const part of body) length += typeof part === "string" ? Buffer.byteLength(part) : part.length;
+  let head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? "unknown"}\r\n`;
+  for (const name in headers) head += `${name}: ${headers[name]}\r\n`;
+  head += `content-length: ${length}\r\nx-request-id: ${requestId}\r\nDate: ${dateNow()}\r\n`;
+  head += isLast ? "Connection: close\r\n\r\n" : "Connection: keep-alive\r\nKeep-Alive: timeout=5\r\n\r\n";
+  if (length > joinBelowBytes) {
+    socket.cork();
+    socket.write(head, "latin1");
+    for (const part of body) socket.write(part);
+    socket.uncork();
+    return;
+  }
+  const bytes = Buffer.allocUnsafe(head.length + length);
+  let at = bytes.write(head, "latin1");
+  for (const part of body) at += typeof part === "string" ? bytes.write(part, at) : part.copy(bytes, at);
+  socket.write(bytes);
+}
+
+let second = 0;
+let text = "";
+
+/** The field Date, which changes once in a second. */
+function dateNow(): string {
+  const now = Math.floor(Date.now() / 1000);
+  if (now !== second) {
+    second = now;
+    text = new Date(now * 1000).toUTCString();
+  }
+  return text;
+}
