@@ -126,7 +126,8 @@ class PlainConnection {
     const silentMs = now - this.#since;
     if (this.#state === "idle" && silentMs >= keepAliveMs) this.cut();
     const mostMs = this.#state === "new" ? headMs : requestMs;
-    if (this.#state !== "idle" && this.#state !== "answering" && silentMs >= mostMs) this.#refuse("ERR_HTTP_REQUEST_TIMEOUT");
+    if (this.#state !== "idle" && this.#state !== "answering" && silentMs >= mostMs)
+      this.#refuse("ERR_HTTP_REQUEST_TIMEOUT");
   }
 
   readonly #onData = (chunk: Buffer): void => {

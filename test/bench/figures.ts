@@ -4,7 +4,7 @@
  */
 import { parts } from "./support/fleet.js";
 import { median, ratio, type Wanted } from "./support/statistics.js";
-import type { FleetResult, StepRound } from "./steps/scenarios.js";
+import { OFFERED, type FleetResult, type StepRound } from "./steps/scenarios.js";
 import { hotFigures } from "./hot/figures.js";
 import type { HotRound } from "./hot/scenarios.js";
 import { queueFigures } from "./queue/laws.js";
@@ -71,6 +71,19 @@ const stepFigures: readonly Wanted<StepRound>[] = [
     goal: "≤ 1.5",
     of: ({ single, bareSingle }) => single && bareSingle && single.latencyMs.p50 - bareSingle.runMs.p50,
   },
+  ...OFFERED.flatMap((share): Wanted<StepRound>[] => {
+    const at = ({ offered }: Partial<StepRound>) => offered?.at.find((one) => one.share === share);
+    return [
+      {
+        name: `lstm-128, steps at random, ${share * 100} % of the most: steps/s`,
+        of: (round) => at(round)?.stepsPerSecond,
+      },
+      { name: "  latency p50 from when a step was due, ms", of: (round) => at(round)?.latencyMs.p50 },
+      { name: "  latency p99, ms", of: (round) => at(round)?.latencyMs.p99 },
+      { name: "  the load's own delay p99, ms", of: (round) => at(round)?.lateMs.p99 },
+      { name: "  mean batch", of: (round) => at(round)?.meanBatch },
+    ];
+  }),
 ];
 
 export type Round = StepRound & StreamRound & QueueRound & HotRound;

@@ -1,6 +1,10 @@
 /**
- * Sequences in closed loop over HTTP: each sends its next step as soon as it has the last answer.
+ * Sequences over HTTP. In a closed loop each sends its next step as soon as it has the last answer.
+ * In an open loop steps are due at random times whose rate is given, whatever the answers do, and
+ * the latency of a step counts from the time when it was due: a slow answer also delays the steps
+ * behind it (coordinated omission).
  */
+import { seededRandom } from "../../support/fleet/random.js";
 import { AnswerCheck } from "../support/answers.js";
 import { serveJob } from "../support/child.js";
 import type { BenchModel } from "../support/models.js";
@@ -17,6 +21,8 @@ export interface LoadJob {
   readonly expected: string;
   readonly warmupMs: number;
   readonly measureMs: number;
+  /** Steps a second of an open loop; absent: a closed loop. */
+  readonly offered?: number;
 }
 
 export interface LoadResult {
@@ -29,32 +35,49 @@ export interface LoadResult {
   readonly wrong: number;
   /** CPU time of this process during the measurement. */
   readonly cpuMs: number;
+  /** How late this process itself sent steps of an open loop, in milliseconds. */
+  readonly lateMs: Percentiles;
 }
 
-await serveJob(({ port, model, sequences, expected, warmupMs, measureMs }: LoadJob, measuring, measured) => {
+await serveJob((job: LoadJob, measuring, measured) => {
+  const { port, model, sequences, expected, warmupMs, measureMs, offered } = job;
   const check = new AnswerCheck(readFloats(expected), model.size);
   const latencies: number[] = [];
+  const late: number[] = [];
   let open = 0;
   let phase: "warm-up" | "measure" | "over" = "warm-up";
 
   const drive = async (sequence: number, fail: (error: Error) => void, over: () => void) => {
     const requests = requestsOf(model, sequence);
+    const waits = offered === undefined ? undefined : exponential(sequence, (sequences * 1_000) / offered);
     let step = 0;
-    let sentAt = 0;
+    /** When the step was due, which in a closed loop is when it was sent. */
+    let dueAt = performance.now();
     const send = () => {
-      sentAt = performance.now();
+      if (waits === undefined) dueAt = performance.now();
       connection.send(requests[step] as Buffer);
+    };
+    const sendWhenDue = () => {
+      if (waits === undefined) return send();
+      dueAt += waits();
+      const inMs = dueAt - performance.now();
+      if (inMs <= 0) return send();
+      setTimeout(() => {
+        if (phase === "over") return over();
+        if (phase === "measure") late.push(performance.now() - dueAt);
+        send();
+      }, inMs);
     };
     const onAnswer = ({ status, body, tensorsAt }: Answer) => {
       if (status !== 200) return fail(new Error(`the gateway answered ${status}: ${body.toString("utf8", 0, 500)}`));
-      if (phase === "measure") latencies.push(performance.now() - sentAt);
+      if (phase === "measure") latencies.push(performance.now() - dueAt);
       check.check((i) => body.readFloatLE(tensorsAt + i * 4), outputAt(sequence % PATTERNS, step, model.size));
       step = (step + 1) % STEPS;
       if (phase === "over") over();
-      else send();
+      else sendWhenDue();
     };
     const connection = await Connection.open(port, onAnswer, fail);
-    return send;
+    return sendWhenDue;
   };
 
   return new Promise<LoadResult>((resolve, reject) => {
@@ -82,8 +105,15 @@ await serveJob(({ port, model, sequences, expected, warmupMs, measureMs }: LoadJ
         latencyMs: percentiles(latencies),
         longestMs: latencies.reduce((longest, one) => Math.max(longest, one), 0),
         cpuMs: (user + system) / 1_000,
+        lateMs: percentiles(late),
       };
     };
     run().catch(reject);
   });
 });
+
+/** Draws the times between events that come at random with a mean time between two, in ms. */
+function exponential(seed: number, meanMs: number): () => number {
+  const random = seededRandom(seed);
+  return () => -Math.log(1 - random.unit()) * meanMs;
+}

@@ -26,6 +26,7 @@ export const stepNames: readonly (keyof StepRound)[] = [
   "tiny",
   "single",
   "bareSingle",
+  "offered",
 ];
 
 export interface Setting {
@@ -45,6 +46,8 @@ export interface FleetResult {
   /** Mean time of a run inside the model, in milliseconds. */
   readonly runMs: number;
   readonly latencyMs: Percentiles;
+  /** How late the load itself was in an open loop, in milliseconds. */
+  readonly lateMs: Percentiles;
   /** Microseconds of CPU per step. */
   readonly cpuUs: Readonly<Record<Part | "load", number>>;
   /** Share of the machine that other processes took meanwhile, from 0 to 1. */
@@ -62,15 +65,34 @@ export interface StepRound {
   tiny: FleetResult;
   single: FleetResult;
   bareSingle: BareResult;
+  offered: OfferedResult;
 }
 
-/** Loads the fleet with sequences of this model, each on a connection of its own. */
+/** Latencies of the small model while steps come at random, at shares of the most that it does. */
+export interface OfferedResult {
+  readonly at: readonly (FleetResult & { readonly share: number })[];
+  readonly checked: number;
+  readonly wrong: number;
+}
+
+/**
+ * Loads the fleet with sequences of this model, each on a connection of its own.
+ * @param offered steps a second of an open loop; absent: a closed loop
+ */
 export async function measureFleet(
   { fleet, expected, timing }: Pick<Setting, "fleet" | "expected" | "timing">,
   model: BenchModel,
   sequences: number,
+  offered?: number,
 ): Promise<FleetResult> {
-  const job: LoadJob = { port: fleet.port, model, sequences, expected: expectedOf(expected, model), ...timing };
+  const job: LoadJob = {
+    port: fleet.port,
+    model,
+    sequences,
+    expected: expectedOf(expected, model),
+    ...timing,
+    ...(offered !== undefined && { offered }),
+  };
   const look = () => ({ at: Date.now(), cpu: fleet.cpu(), busyMs: busyMs() });
   let from = look();
   let to = from;
@@ -95,6 +117,7 @@ export async function measureFleet(
     modelBusy: ranMs / (to.at - from.at),
     runMs: ranMs / batches.length,
     latencyMs: loaded.latencyMs,
+    lateMs: loaded.lateMs,
     cpuUs,
     others: othersShare(to.busyMs - from.busyMs, ownMs, to.at - from.at),
     checked: loaded.checked,
@@ -130,6 +153,20 @@ function expectedOf(expected: ReadonlyMap<number, string>, { size }: BenchModel)
   return file;
 }
 
+/** Offers shares of what a closed loop has just brought, so that no share is beyond the fleet. */
+async function measureOffered(setting: Setting): Promise<OfferedResult> {
+  const { stepsPerSecond: most } = await measureFleet(setting, tiny, TINY_SEQUENCES);
+  const at: OfferedResult["at"][number][] = [];
+  for (const share of OFFERED) {
+    // Many sequences, so that few steps wait for the step before.
+    at.push({ share, ...(await measureFleet(setting, tiny, 4 * TINY_SEQUENCES, share * most)) });
+  }
+  const sum = (count: "checked" | "wrong") => at.reduce((total, one) => total + one[count], 0);
+  return { at, checked: sum("checked"), wrong: sum("wrong") };
+}
+
+/** Shares of the most that the fleet does. */
+export const OFFERED = [0.25, 0.5, 0.75, 0.9] as const;
 export const LARGE_SEQUENCES = 128;
 export const TINY_SEQUENCES = 64;
 
@@ -152,5 +189,6 @@ export async function stepScenarios(setting: Setting): Promise<Scenarios<StepRou
     tiny: () => measureFleet(setting, tiny, TINY_SEQUENCES),
     single: () => measureFleet(setting, tinyAtOnce, 1),
     bareSingle: () => measureBare(setting, tinyAtOnce, 1),
+    offered: () => measureOffered(setting),
   };
 }
