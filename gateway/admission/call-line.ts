@@ -12,9 +12,11 @@ import {
   type Admitted,
   type Terms,
 } from "#shared/queue/admission/admit.js";
+import { requestName } from "#shared/queue/address.js";
 import { limitInTheWay } from "#shared/queue/admission/room.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { delay, refusesWrites, retrying, within } from "#shared/retry.js";
+import { passed } from "#shared/stages.js";
 import type { World } from "#shared/world.js";
 import type { Size, Turns, Waiter } from "./turns.js";
 
@@ -250,9 +252,11 @@ export class CallLine {
         for (;;) {
           const acknowledged = this.#surelyKnown();
           const sentAt = world.now();
+          passed("called", applicants, requestName);
           const admitted: Admitted = await admit(redis, terms, applicants, { record, number, acknowledged });
           if (admitted.said === "late") throw new TypeError("Redis knows a later call of this gateway");
           if (admitted.said === "answered") {
+            passed("admitted", applicants, requestName);
             this.#acknowledged = { number, sentAt };
             return admitted.admissions;
           }

@@ -4,7 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import { encodeCorrelationId, startRequiredMessage } from "#shared/contract/sequence.js";
-import { pinOf, sequenceName, type Pin, type RequestAddress } from "#shared/queue/address.js";
+import { pinOf, requestName, sequenceName, type Pin, type RequestAddress } from "#shared/queue/address.js";
 import type { ServedModel } from "#shared/contract/announcement.js";
 import { fixedError, InferenceError } from "#shared/errors.js";
 import type { RedisClient } from "#shared/redis/connect.js";
@@ -14,6 +14,7 @@ import type { PastReason } from "#shared/queue/pieces/past.js";
 import { bytesOf, type JobPart } from "#shared/queue/pieces/job.js";
 import { usualTerms, type WaitingTerms } from "#shared/queue/pieces/parking.js";
 import type { LimitName, QueueLimits } from "#shared/queue/admission/limits.js";
+import { passed } from "#shared/stages.js";
 import { realWorld } from "#shared/world.js";
 import type { AdmissionBatcher } from "./batcher.js";
 import type { Place, Unwritable } from "./call-line.js";
@@ -130,6 +131,7 @@ export async function enqueue<Request extends AnyRequest>(
 ): Promise<Enqueued> {
   let { request } = entry;
   let applicant = applicantOf(queue, entry, request);
+  passed("checked", [applicant], requestName);
   const place = queue.batcher.nextPlace();
   for (let versions = 1; versions <= MOST_VERSIONS;) {
     const admission = await admitInTurn(queue.batcher, applicant, place);

@@ -14,6 +14,7 @@ import { withdraw } from "#shared/queue/admission/withdraw.js";
 import { outcomeKey, unpublishedKey } from "#shared/queue/keys.js";
 import { dropIfSilent, type RedisClient } from "#shared/redis/connect.js";
 import { delay } from "#shared/retry.js";
+import { passed } from "#shared/stages.js";
 import { realWorld, type World } from "#shared/world.js";
 import { LookTimes, type Timed } from "./look-times.js";
 import { OutcomeReader, type OutcomeReceiver, type Readable } from "./outcome-reader.js";
@@ -156,6 +157,7 @@ export class PendingRequests implements OutcomeReceiver<Pending> {
   receive(message: Buffer): void {
     const { replies, hasGap } = this.#inbox.receive(message);
     if (hasGap) this.lookAtAll();
+    passed("replied", replies, ({ name }) => name);
     for (const { name, kind, body } of replies) {
       const pending = this.#pending.get(name);
       if (pending === undefined) continue;

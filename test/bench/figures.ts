@@ -10,6 +10,7 @@ import type { HotRound } from "./hot/scenarios.js";
 import { queueFigures } from "./queue/laws.js";
 import type { QueueRound } from "./queue/scenarios.js";
 import { streamFigures } from "./streams/figures.js";
+import { stagesFigures, type StagesRound } from "./stages/scenarios.js";
 import type { StreamRound } from "./streams/scenarios.js";
 
 export interface Figure {
@@ -86,10 +87,10 @@ const stepFigures: readonly Wanted<StepRound>[] = [
   }),
 ];
 
-export type Round = StepRound & StreamRound & QueueRound & HotRound;
+export type Round = StepRound & StagesRound & StreamRound & QueueRound & HotRound;
 
 export function figures(rounds: readonly Partial<Round>[]): Figure[] {
-  return figuresOf<Round>([...stepFigures, ...streamFigures, ...queueFigures, ...hotFigures], rounds);
+  return figuresOf<Round>([...stepFigures, ...stagesFigures, ...streamFigures, ...queueFigures, ...hotFigures], rounds);
 }
 
 export function figuresOf<Round>(wanted: readonly Wanted<Round>[], rounds: readonly Partial<Round>[]): Figure[] {

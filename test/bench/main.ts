@@ -3,8 +3,8 @@
  * job per inference, on the same models and in the same run. `--quick` takes about a minute, for a
  * first look; `--rounds N` and `--only fleet,bare64,…` narrow the run further. `--only streams`
  * measures generation instead, `--only queue` the queue's cost for Redis, and
- * `--only steps,streams,queue` everything. `--only hot --against FOLDER` measures this build beside
- * the build of another checkout.
+ * `--only steps,streams,queue` everything. `--only stages` says where the time of a step goes, and
+ * `--only hot --against FOLDER` measures this build beside the build of another checkout.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -22,6 +22,7 @@ import { queueNames, queueScenarios, type QueueRound } from "./queue/scenarios.j
 import { startBenchFleet } from "./support/fleet.js";
 import { describeMachine } from "./support/machine.js";
 import { benchRepository, large, tiny, tinyAtOnce } from "./support/models.js";
+import { stagesNames, stagesScenarios, type StagesRound } from "./stages/scenarios.js";
 import { stepNames, stepScenarios, type StepRound, type Timing } from "./steps/scenarios.js";
 import { streamNames, type StreamRound } from "./streams/scenarios.js";
 import { openStreams } from "./streams/suite.js";
@@ -37,7 +38,13 @@ const { values: options } = parseArgs({
 const timing: Timing = options.quick ? { warmupMs: 500, measureMs: 2_000 } : { warmupMs: 1_500, measureMs: 6_000 };
 const takeovers = options.quick ? 1 : 3;
 const rounds = Number(options.rounds ?? (options.quick ? 1 : 3));
-const names = chosen(options.only, { steps: stepNames, streams: streamNames, queue: queueNames, hot: hotNames });
+const names = chosen(options.only, {
+  steps: stepNames,
+  stages: stagesNames,
+  streams: streamNames,
+  queue: queueNames,
+  hot: hotNames,
+});
 
 // Leaving by `exit` ends every started process, too.
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(130));
@@ -89,6 +96,12 @@ async function measureSteps(onClose: Closing): Promise<Partial<StepRound>[]> {
   return runRounds(scenarios, { rounds, names: names.steps, progress });
 }
 
+async function measureStages(onClose: Closing): Promise<Partial<StagesRound>[]> {
+  const expected = await expectedOutputs();
+  const scenarios = await stagesScenarios({ folder, expected, timing, onClose });
+  return runRounds(scenarios, { rounds, names: names.stages, progress });
+}
+
 async function measureStreams(onClose: Closing): Promise<Partial<StreamRound>[]> {
   const scenarios = await openStreams({ folder, names: names.streams, timing, takeovers, progress, onClose });
   return runRounds(scenarios, { rounds, names: names.streams, progress });
@@ -117,11 +130,13 @@ async function measureHot(onClose: Closing): Promise<Partial<HotRound>[]> {
 
 try {
   const steps = names.steps.length === 0 ? [] : await closing(measureSteps);
+  const stages = names.stages.length === 0 ? [] : await closing(measureStages);
   const streams = names.streams.length === 0 ? [] : await closing(measureStreams);
   const queue = names.queue.length === 0 ? [] : await measureQueue();
   const hot = names.hot.length === 0 ? [] : await closing(measureHot);
   const measured = Array.from({ length: rounds }, (_, i): Partial<Round> => ({
     ...steps[i],
+    ...stages[i],
     ...streams[i],
     ...queue[i],
     ...hot[i],

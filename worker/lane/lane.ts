@@ -5,7 +5,7 @@
  */
 import type { Logger } from "pino";
 import type { Bus } from "#shared/nats/connect.js";
-import type { Lane } from "#shared/queue/address.js";
+import { requestName, type Lane } from "#shared/queue/address.js";
 import { bucketTag } from "#shared/queue/bucket-tag.js";
 import { bury } from "#shared/queue/work/liveness/bury.js";
 import { discard } from "#shared/queue/work/read/discard.js";
@@ -19,6 +19,7 @@ import type { RedisClocks } from "#shared/redis/clock.js";
 import { isReplyError } from "#shared/redis/script.js";
 import { callGroups } from "#shared/redis/slots.js";
 import { retrying } from "#shared/retry.js";
+import { passed } from "#shared/stages.js";
 import { realWorld, type World } from "#shared/world.js";
 import { States, type Sleeping } from "../sequence/states.js";
 import { Holdings, hold, type Arrival, type Batching, type Held, type Intake } from "./holdings.js";
@@ -179,6 +180,7 @@ export class RunningLane implements Intake {
   accept({ deliveries, unreadable }: Taken, arrival: Arrival): void {
     const { holdings } = this.#context;
     const unseen = deliveries.filter(({ key }) => !holdings.has(key));
+    passed("taken", unseen, requestName);
     holdings.hold(this.#parse(unseen), arrival);
     this.#noteBegun(unseen.filter(({ tellsBegin }) => tellsBegin));
     if (unreadable.length > 0) this.#setAside(unreadable);

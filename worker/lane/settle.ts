@@ -4,9 +4,11 @@
  */
 import type { Bus } from "#shared/nats/connect.js";
 import { retrying } from "#shared/retry.js";
+import { passed } from "#shared/stages.js";
 import type { World } from "#shared/world.js";
 import { isReplyError } from "#shared/redis/script.js";
 import { callGroups } from "#shared/redis/slots.js";
+import { requestName } from "#shared/queue/address.js";
 import { bucketTag } from "#shared/queue/bucket-tag.js";
 import type { Publication, ReplyPublisher } from "./publish.js";
 import { commit } from "#shared/queue/work/commit/commit.js";
@@ -70,13 +72,20 @@ export async function settle(settler: Settler, settled: readonly Settled[]): Pro
   // After a spent budget, the last call may still have taken effect, so gateways look into Redis.
   let publications: Publication[] = awaited.map((delivery) => ({ delivery, outcome: undefined }));
   try {
+    passed("settled", settled, nameOf);
     const fates = await commitAndRemember(settler, settled);
+    passed("committed", settled, nameOf);
     for (const fate of fates) counts[fate]++;
     if (awaited.length > 0) publications = publicationsOf(settled, fates);
   } finally {
     replies.end(awaited, publications);
   }
   return counts;
+}
+
+/** The name of a step's request. */
+export function nameOf({ delivery }: Pick<Settled, "delivery">): string {
+  return requestName(delivery);
 }
 
 async function commitAndRemember(settler: Settler, settled: readonly Settled[]): Promise<Fate[]> {

@@ -8,10 +8,11 @@ import { fixedError } from "#shared/errors.js";
 import type { Delivery } from "#shared/queue/entry.js";
 import { beginAlone } from "#shared/queue/work/read/begin-alone.js";
 import { retrying, within } from "#shared/retry.js";
+import { passed } from "#shared/stages.js";
 import type { Exclusive } from "../lane/exclusive.js";
 import type { Batching, Held } from "../lane/holdings.js";
 import type { LaneContext, LaneWork } from "../lane/lane.js";
-import { settle, settledTogether, type Settled } from "../lane/settle.js";
+import { nameOf, settle, settledTogether, type Settled } from "../lane/settle.js";
 import { Begin } from "./begin.js";
 import { execute, failSequence, type ExecuteLimits, type Execution } from "./execute.js";
 import { moveBeside, planBatch } from "./plan.js";
@@ -141,8 +142,14 @@ export class TensorWork implements LaneWork {
     const { holdings, world } = this.#context;
     const { exclusive, limits } = this.#settings;
     holdings.take(batch);
+    passed("batched", batch, nameOf);
     let onPosted = () => {};
-    const isPosted = new Promise<void>((resolve) => (onPosted = resolve));
+    const isPosted = new Promise<void>((resolve) => {
+      onPosted = () => {
+        passed("posted", batch, nameOf);
+        resolve();
+      };
+    });
     const begin = new Begin();
     const running = exclusive.share(() => execute(this.#model, batch, limits, { begin, onPosted }));
     const posted: Posted = { batch, begin, hasBegun: false, execution: undefined, failure: undefined };
@@ -150,6 +157,7 @@ export class TensorWork implements LaneWork {
     running.then(
       (execution) => {
         posted.execution = execution;
+        passed("ran", batch, nameOf, execution.ranMs);
         holdings.arrived.notify();
       },
       (failure: unknown) => {
