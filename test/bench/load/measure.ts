@@ -39,6 +39,9 @@ export interface LoadResult {
   readonly lateMs: Percentiles;
 }
 
+/** Longest time without a step, in ms. A gateway closes a connection that is idle for 5 s. */
+const LONGEST_WAIT_MS = 3_000;
+
 await serveJob((job: LoadJob, measuring, measured) => {
   const { port, model, sequences, expected, warmupMs, measureMs, offered } = job;
   const check = new AnswerCheck(readFloats(expected), model.size);
@@ -115,5 +118,5 @@ await serveJob((job: LoadJob, measuring, measured) => {
 /** Draws the times between events that come at random with a mean time between two, in ms. */
 function exponential(seed: number, meanMs: number): () => number {
   const random = seededRandom(seed);
-  return () => -Math.log(1 - random.unit()) * meanMs;
+  return () => Math.min(LONGEST_WAIT_MS, -Math.log(1 - random.unit()) * meanMs);
 }
