@@ -4,7 +4,8 @@
  * `keepAliveTimeoutMs` while the server closes the connection, and gets a reset. Clients that
  * retry, or that keep idle connections for a shorter time, never see that.
  */
-import { createServer, STATUS_CODES, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { getRequestListener, RequestError } from "@hono/node-server";
@@ -18,10 +19,10 @@ import { Connections, type ConnectionLimits } from "./http/connections.js";
 import { PlainConnections, type PlainRoute } from "./http/plain-connections.js";
 import { passes, webSocketRefusal } from "./cors.js";
 import { moreHandles, type Handle } from "./http/accept.js";
+import { refuseConnection } from "./http/refuse-connection.js";
 import { endIfResumable } from "./http/stopping.js";
 import { refuseWebSocket, type WebSocketEndpoint } from "./api/streams/websocket.js";
 import { errorReply } from "./formats/errors.js";
-import type { Reply } from "./formats/reply.js";
 import { send } from "./http/send.js";
 
 const headersTimeoutMs = 10_000;
@@ -118,17 +119,7 @@ export async function startServer(app: GatewayApp, options: ServerOptions): Prom
   };
 
   const make = (): Server => {
-    const server = createServer(
-      {
-        headersTimeout: headersTimeoutMs,
-        requestTimeout: Math.max(uploadMs, limits.requestMs),
-        keepAliveTimeout: keepAliveTimeoutMs,
-        connectionsCheckingInterval: checkEveryMs,
-        // The app refuses a request without Host later, because its reply has our form.
-        requireHostHeader: false,
-      },
-      onRequest,
-    );
+    const server = nodeServer(Math.max(uploadMs, limits.requestMs), onRequest);
     // Connections meet node's own listener only if a request on them is not plain.
     const nodes = server.listeners("connection");
     server.removeAllListeners("connection");
@@ -139,37 +130,23 @@ export async function startServer(app: GatewayApp, options: ServerOptions): Prom
       if (plain === undefined) toNode(socket);
       else plain.add(socket, toNode);
     });
-    // Node drops header fields beyond its limit silently. A limit of one more than ours shows a
-    // request that has too many.
-    server.maxHeadersCount = maxHeaders + 1;
     if (webSockets !== undefined) {
       server.on("upgrade", (incoming: IncomingMessage, duplex: Duplex, head: Buffer) => {
         connections.whenAnswered(incoming.socket, head, (rest) => {
-          if (webSockets.takes(incoming)) {
-            const refusal = webSocketRefusal(browsers, incoming);
-            if (refusal === undefined) void webSockets.accept(incoming, duplex, rest);
-            else refuseWebSocket(duplex, incoming, refusal);
-          } else {
+          if (webSockets.takes(incoming)) openWebSocket(webSockets, browsers, incoming, duplex, rest);
+          else {
             toNode(duplex);
             duplex.unshift(withoutOffer(incoming, rest));
           }
         });
       });
     }
-    server.on("clientError", (error: NodeJS.ErrnoException, duplex) => {
-      refuse(duplex as Socket, error.code);
-    });
+    server.on("clientError", ({ code }: NodeJS.ErrnoException, duplex) => refuse(duplex as Socket, code));
     return server;
   };
 
-  const server = make();
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", reject);
-    server.listen({ port: options.port, host: options.host, backlog: BACKLOG }, () => {
-      server.off("error", reject);
-      resolve();
-    });
-  });
+  const server = make().listen({ port: options.port, host: options.host, backlog: BACKLOG });
+  await once(server, "listening");
 
   const servers = [server];
   const adopt = (handle: Handle) => servers.push(make().listen(handle, BACKLOG));
@@ -202,6 +179,40 @@ export async function startServer(app: GatewayApp, options: ServerOptions): Prom
   return { port: (server.address() as AddressInfo).port, close };
 }
 
+function openWebSocket(
+  webSockets: WebSocketEndpoint,
+  browsers: BrowserRules,
+  incoming: IncomingMessage,
+  duplex: Duplex,
+  rest: Buffer,
+): void {
+  const refusal = webSocketRefusal(browsers, incoming);
+  if (refusal === undefined) void webSockets.accept(incoming, duplex, rest);
+  else refuseWebSocket(duplex, incoming, refusal);
+}
+
+/** A server of node without any routes. */
+function nodeServer(
+  requestTimeout: number,
+  onRequest: (incoming: IncomingMessage, outgoing: ServerResponse) => void,
+): Server {
+  const server = createServer(
+    {
+      headersTimeout: headersTimeoutMs,
+      requestTimeout,
+      keepAliveTimeout: keepAliveTimeoutMs,
+      connectionsCheckingInterval: checkEveryMs,
+      // The app refuses a request without Host later, because its reply has our form.
+      requireHostHeader: false,
+    },
+    onRequest,
+  );
+  // Node drops header fields beyond its limit silently. A limit of one more than ours shows a
+  // request that has too many.
+  server.maxHeadersCount = maxHeaders + 1;
+  return server;
+}
+
 /** The route without requests that the rules for browsers refuse. No plain request names a page. */
 function underRules(route: PlainRoute, rules: BrowserRules): PlainRoute {
   const page = { origin: undefined, site: undefined, acts: true };
@@ -219,12 +230,10 @@ function underRules(route: PlainRoute, rules: BrowserRules): PlainRoute {
 function refuseTarget(error: unknown, log: Log): Response {
   const requestId = chooseRequestId({});
   if (!(error instanceof RequestError)) log({ err: error, requestId }, "request handler failed");
-  const { status, headers, body } = errorReply(error instanceof RequestError ? malformed() : error);
+  const { status, headers, body } = errorReply(
+    error instanceof RequestError ? fixedError("invalid_argument", "malformedHttp") : error,
+  );
   return new Response(body.join(""), { status, headers: { ...headers, "x-request-id": requestId } });
-}
-
-function malformed(): InferenceError {
-  return fixedError("invalid_argument", "malformedHttp");
 }
 
 function refuseHeaders(incoming: IncomingMessage, outgoing: ServerResponse): void {
@@ -232,40 +241,6 @@ function refuseHeaders(incoming: IncomingMessage, outgoing: ServerResponse): voi
   outgoing.setHeader("x-request-id", chooseRequestId(incoming.headers));
   const error = new InferenceError("invalid_argument", `more than ${maxHeaders} header fields`);
   send(outgoing, errorReply(error, "kserve", 431));
-}
-
-/** Returns the reply for a reason of node's parser to refuse. */
-function parserRefusal(reason: string | undefined): Reply {
-  switch (reason) {
-    case "HPE_HEADER_OVERFLOW":
-      return errorReply(fixedError("invalid_argument", "headTooLarge"), "kserve", 431);
-    case "HPE_CHUNK_EXTENSIONS_OVERFLOW":
-      return errorReply(fixedError("payload_too_large", "chunkExtensions"));
-    case "ERR_HTTP_REQUEST_TIMEOUT":
-      return errorReply(fixedError("request_timeout", "usual"));
-    default:
-      return errorReply(malformed());
-  }
-}
-
-/**
- * Refuses bytes that the parser refused. The server reads nothing more, so the connection ends. The
- * refusal must not get into a reply that has begun.
- * @param begun the unfinished reply on the connection
- */
-function refuseConnection(socket: Socket, reason: string | undefined, begun: ServerResponse | undefined): void {
-  if (!socket.writable || begun?.headersSent === true) {
-    socket.destroy();
-    return;
-  }
-  const refusal = parserRefusal(reason);
-  const { status } = refusal;
-  const body = refusal.body.join("");
-  socket.end(
-    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\nContent-Type: application/json\r\n` +
-      `x-request-id: ${chooseRequestId({})}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
-    () => socket.destroy(),
-  );
 }
 
 /** The headers by which a client offers another protocol. */

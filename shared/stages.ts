@@ -1,7 +1,7 @@
 /**
  * Announces what requests pass on their way through the fleet, on a channel of
- * `node:diagnostics_channel`. Nothing in the product listens, and without a listener an announcement
- * costs a comparison. `test/bench/stages` listens.
+ * `node:diagnostics_channel`. Nothing in the product listens (`test/bench/stages` does), and
+ * without a listener an announcement costs a comparison.
  */
 import { channel } from "node:diagnostics_channel";
 

@@ -1,4 +1,4 @@
-/** Writes a reply as the bytes that node's server would write for it, in one piece if it is small. */
+/** Writes a reply as node's server would write it, in one piece if it is small. */
 import { STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
 import type { Reply } from "../formats/reply.js";

@@ -1,4 +1,4 @@
-/** `node dist/test/bench/stages/print.js FOLDER` prints where the time of a fleet's steps went. */
+/** `npm run stages -- FOLDER` prints where the time of a fleet's steps went. */
 import { parts, readStages } from "./read.js";
 
 const [folder] = process.argv.slice(2);

@@ -1,6 +1,6 @@
 /**
- * Connections whose plain requests are parsed on the socket, without a gateway behind them: slow and
- * silent clients, clients that read nothing, and stopping.
+ * Connections whose plain requests are parsed on the socket, without a gateway behind them: slow
+ * and silent clients, clients that read nothing, and stopping.
  */
 import { once } from "node:events";
 import { connect, createServer, type AddressInfo, type Server, type Socket } from "node:net";

@@ -127,7 +127,7 @@ const lines: readonly ((line: string) => string)[] = [
   (line) => line.replace("echo-INT32", "echo-..-INT32"),
 ];
 
-/** Every change to the head, each with a whole request hidden behind it, in two pieces and in one. */
+/** Every change to the head, with a whole request hidden behind it, in two pieces and in one. */
 export function tricks(random: Random): [name: string, Conversation, Conversation][] {
   const changes = [
     ...lengths.map((change) => (one: Draft) => {

@@ -22,7 +22,7 @@ export interface Effect {
 }
 
 const varying = /(?<=\r\n(?:x-request-id|Date): )[^\r]*/gi;
-/** Turns of the event loop without an event, after which a connection says nothing more by itself. */
+/** Turns of the event loop without an event, after which nothing more comes by itself. */
 const QUIET_TURNS = 12;
 
 export class Twins {
@@ -68,8 +68,8 @@ export function useTwins(): Twins {
 }
 
 /**
- * Expects the same effects. When bytes are refused, answers on their way may be lost, and so may the
- * refusal if an answer has begun; which of them is a matter of turns of the event loop.
+ * Expects the same effects. When bytes are refused, answers on their way may be lost, and so may
+ * the refusal if an answer has begun; which of them is a matter of turns of the event loop.
  * @returns whether something was lost
  */
 export function expectSame(onSocket: Effect, byNode: Effect, label: string): boolean {

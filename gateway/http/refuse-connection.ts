@@ -1,0 +1,41 @@
+/** Refuses bytes on a connection that are no request, where no response of node's can carry it. */
+import { STATUS_CODES, type ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import { fixedError } from "#shared/errors.js";
+import { errorReply } from "../formats/errors.js";
+import type { Reply } from "../formats/reply.js";
+import { chooseRequestId } from "./headers.js";
+
+/** Returns the reply for a reason of node's parser to refuse. */
+function parserRefusal(reason: string | undefined): Reply {
+  switch (reason) {
+    case "HPE_HEADER_OVERFLOW":
+      return errorReply(fixedError("invalid_argument", "headTooLarge"), "kserve", 431);
+    case "HPE_CHUNK_EXTENSIONS_OVERFLOW":
+      return errorReply(fixedError("payload_too_large", "chunkExtensions"));
+    case "ERR_HTTP_REQUEST_TIMEOUT":
+      return errorReply(fixedError("request_timeout", "usual"));
+    default:
+      return errorReply(fixedError("invalid_argument", "malformedHttp"));
+  }
+}
+
+/**
+ * Refuses bytes that the parser refused. The server reads nothing more, so the connection ends. The
+ * refusal must not get into a reply that has begun.
+ * @param begun the unfinished reply on the connection
+ */
+export function refuseConnection(socket: Socket, reason: string | undefined, begun: ServerResponse | undefined): void {
+  if (!socket.writable || begun?.headersSent === true) {
+    socket.destroy();
+    return;
+  }
+  const refusal = parserRefusal(reason);
+  const { status } = refusal;
+  const body = refusal.body.join("");
+  socket.end(
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\nContent-Type: application/json\r\n` +
+      `x-request-id: ${chooseRequestId({})}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+    () => socket.destroy(),
+  );
+}
