@@ -103,7 +103,12 @@ export async function startServer(app: GatewayApp, options: ServerOptions): Prom
     app.plain === undefined || options.socketParser === false
       ? undefined
       : new PlainConnections(
-          { route: underRules(app.plain, browsers), refuse, isClosing: () => closing },
+          {
+            route: underRules(app.plain, browsers),
+            refuse,
+            onFailure: (error) => options.log({ err: error }, "request handler failed"),
+            isClosing: () => closing,
+          },
           { headMs: headersTimeoutMs, requestMs: limits.requestMs, keepAliveMs: keepAliveTimeoutMs },
           checkEveryMs,
         );
@@ -219,7 +224,7 @@ function underRules(route: PlainRoute, rules: BrowserRules): PlainRoute {
   const allows = (authority: string | undefined): boolean => judge(rules, { authority, ...page }).said === "allowed";
   return {
     takes: (head) => route.takes(head) && allows(head.headers.host),
-    answer: (head, body, socket) => route.answer(head, body, socket),
+    answer: (head, body) => route.answer(head, body),
   };
 }
 

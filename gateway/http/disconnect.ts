@@ -1,14 +1,9 @@
 /** Notices that the client of an answer has gone. */
 import { setMaxListeners } from "node:events";
-
-/** An answer, or the connection on which the only answer goes out. */
-export interface Closable {
-  readonly destroyed: boolean;
-  once(event: "close", listener: () => void): unknown;
-}
+import type { ServerResponse } from "node:http";
 
 /** Returns a signal that aborts when the connection has closed or the answer is complete. */
-export function disconnection(outgoing: Closable): AbortSignal {
+export function disconnection(outgoing: ServerResponse): AbortSignal {
   const disconnected = new AbortController();
   // The signal has listeners for each stream of the answer, and is freed with the answer.
   setMaxListeners(0, disconnected.signal);

@@ -1,12 +1,13 @@
 /**
  * Parses plain requests with small bodies on the socket. One such request at a time is read and
  * answered on a connection. With the first bytes that are anything else, the connection goes to
- * node's HTTP server for good, with those bytes, so limits, refusals and pipelining are node's.
+ * node's HTTP server for good, with those bytes; from then on limits, refusals and pipelining are
+ * node's.
  */
 import type { Socket } from "node:net";
 import type { Reply } from "../formats/reply.js";
 import { PieceBuffer, uncountedBytes } from "./body.js";
-import { longestPlainHead, readPlainHead, type PlainHead } from "./plain-head.js";
+import { longestPlainHead, mayBecomePlain, readPlainHead, type PlainHead } from "./plain-head.js";
 import { writeReply } from "./plain-reply.js";
 
 export interface PlainAnswer {
@@ -16,43 +17,43 @@ export interface PlainAnswer {
 
 /** The requests that are answered without node's server. */
 export interface PlainRoute {
-  /** Whether the route can answer requests with this head. Says the same each time. */
+  /** Whether the route can answer a request with this head now. */
   takes(head: PlainHead): boolean;
   /**
-   * Answers a request whose head the route takes. The promise never rejects.
+   * Answers a request whose head the route has taken. The promise never rejects.
    * @returns undefined if node's server has to answer
    */
-  answer(head: PlainHead, body: Buffer, socket: Socket): Promise<PlainAnswer> | undefined;
+  answer(head: PlainHead, body: Buffer): Promise<PlainAnswer> | undefined;
 }
 
 export interface PlainTimes {
-  /** How long a new connection may be silent, in ms. */
+  /** How long a new connection may be silent, or a head may take to arrive, in ms. */
   readonly headMs: number;
-  /** How long a request may take to arrive, in ms. */
+  /** How long a body may take to arrive, in ms. */
   readonly requestMs: number;
   /** How long a connection may be silent after an answer, in ms. */
   readonly keepAliveMs: number;
 }
 
-/** Calls of one connection to the server. */
+/** Calls of a connection to the server. */
 interface Surroundings {
   readonly route: PlainRoute;
-  /** Gives the connection to node's server. */
-  readonly toNode: (socket: Socket) => void;
   /** Ends the connection with a refusal. @param reason a code of an error of node's server */
   readonly refuse: (socket: Socket, reason: string) => void;
+  /** Called with each failure that is a bug. */
+  readonly onFailure: (error: unknown) => void;
   /** Whether each answer is the last of its connection. */
   readonly isClosing: () => boolean;
 }
 
 export class PlainConnections {
-  readonly #surroundings: Omit<Surroundings, "toNode">;
+  readonly #surroundings: Surroundings;
   readonly #times: PlainTimes;
   readonly #open = new Set<PlainConnection>();
   readonly #looking: NodeJS.Timeout;
 
   /** @param everyMs time between two looks for silent connections */
-  constructor(surroundings: Omit<Surroundings, "toNode">, times: PlainTimes, everyMs: number) {
+  constructor(surroundings: Surroundings, times: PlainTimes, everyMs: number) {
     this.#surroundings = surroundings;
     this.#times = times;
     this.#looking = setInterval(() => this.#look(performance.now()), everyMs).unref();
@@ -62,15 +63,14 @@ export class PlainConnections {
     return this.#open.size;
   }
 
+  /** @param toNode gives the connection to node's server */
   add(socket: Socket, toNode: (socket: Socket) => void): void {
-    if (socket.destroyed) return;
-    const connection = new PlainConnection(socket, { ...this.#surroundings, toNode }, () =>
-      this.#open.delete(connection),
-    );
+    const leave = (): void => void this.#open.delete(connection);
+    const connection = new PlainConnection(socket, this.#times, { ...this.#surroundings, toNode, leave });
     this.#open.add(connection);
   }
 
-  /** Ends the connections on which no request arrives or is answered. */
+  /** Ends the connections that have had an answer and send nothing. */
   closeIdle(): void {
     for (const connection of this.#open) connection.closeIfIdle();
   }
@@ -85,127 +85,186 @@ export class PlainConnections {
   }
 
   #look(now: number): void {
-    for (const connection of this.#open) connection.endIfLate(now, this.#times);
+    for (const connection of this.#open) connection.endIfLate(now);
   }
 }
 
+interface Owner extends Surroundings {
+  readonly toNode: (socket: Socket) => void;
+  /** Called when the connection has ended or goes to node's server. */
+  readonly leave: () => void;
+}
+
 const endOfHead = Buffer.from("\r\n\r\n");
+/** Pieces in which a head may come; every piece makes the text be looked at again. */
+const MOST_PIECES = 4;
+/** Longest text of a head to keep for the next request, so that idle connections hold little. */
+const KEPT_TEXT = 1_024;
+/** While the server stops, a new connection may be silent for so long, in ms. */
+const NEW_WHILE_CLOSING_MS = 1_000;
+
+/** The state of a connection. */
+type State =
+  /** Nothing has come yet. */
+  | { readonly name: "new" }
+  /** Nothing has come behind the last answer. */
+  | { readonly name: "idle" }
+  | { readonly name: "head"; readonly bytes: Buffer; readonly pieces: number }
+  | { readonly name: "body"; readonly head: PlainHead; readonly pieces: PieceBuffer }
+  | { readonly name: "answering" };
 
 class PlainConnection {
   readonly #socket: Socket;
-  readonly #surroundings: Surroundings;
-  readonly #forget: () => void;
-  #state: "new" | "idle" | "arriving" | "answering" = "new";
+  readonly #times: PlainTimes;
+  readonly #owner: Owner;
+  #state: State = { name: "new" };
   /** When the state began, on the clock of `performance.now()`. */
   #since = performance.now();
   /** The last head, which the next request most often repeats, and its text. */
   #head: PlainHead | undefined;
   #text = "";
-  /** The body that arrives. */
-  #pieces: PieceBuffer | undefined;
   /** Bytes that came behind the request that is being answered. */
   #behind: Buffer | undefined;
 
-  /** @param forget called when the connection has ended or gone to node's server */
-  constructor(socket: Socket, surroundings: Surroundings, forget: () => void) {
+  constructor(socket: Socket, times: PlainTimes, owner: Owner) {
     this.#socket = socket;
-    this.#surroundings = surroundings;
-    this.#forget = forget;
-    socket.on("data", this.#onData).on("end", this.#onEnd).on("close", forget);
+    this.#times = times;
+    this.#owner = owner;
+    socket.on("data", this.#onData).on("end", this.#onEnd).on("close", owner.leave);
   }
 
   closeIfIdle(): void {
-    if (this.#state === "new" || this.#state === "idle") this.cut();
+    if (this.#state.name === "idle") this.#socket.destroySoon();
   }
 
   cut(): void {
     this.#socket.destroy();
   }
 
-  endIfLate(now: number, { headMs, requestMs, keepAliveMs }: PlainTimes): void {
+  endIfLate(now: number): void {
+    const { headMs, requestMs, keepAliveMs } = this.#times;
     const silentMs = now - this.#since;
-    if (this.#state === "idle" && silentMs >= keepAliveMs) this.cut();
-    const mostMs = this.#state === "new" ? headMs : requestMs;
-    if (this.#state !== "idle" && this.#state !== "answering" && silentMs >= mostMs)
-      this.#refuse("ERR_HTTP_REQUEST_TIMEOUT");
+    switch (this.#state.name) {
+      case "new":
+        if (this.#owner.isClosing() && silentMs >= NEW_WHILE_CLOSING_MS) this.cut();
+        else if (silentMs >= headMs) this.#refuse("ERR_HTTP_REQUEST_TIMEOUT");
+        return;
+      case "head":
+        if (silentMs >= headMs) this.#refuse("ERR_HTTP_REQUEST_TIMEOUT");
+        return;
+      case "body":
+        if (silentMs >= requestMs) this.#refuse("ERR_HTTP_REQUEST_TIMEOUT");
+        return;
+      case "idle":
+        // `Connections` judges a client that has not read its answer yet.
+        if (this.#socket.writableLength > 0) this.#since = now;
+        else if (silentMs >= keepAliveMs) this.cut();
+        return;
+      case "answering":
+        return;
+    }
   }
 
   readonly #onData = (chunk: Buffer): void => {
-    switch (this.#state) {
+    const state = this.#state;
+    switch (state.name) {
+      case "new":
+      case "idle":
+        return this.#begin(chunk, 1);
+      case "head":
+        return this.#begin(Buffer.concat([state.bytes, chunk]), state.pieces + 1);
+      case "body":
+        return this.#addToBody(state.head, state.pieces, chunk);
       case "answering":
         this.#behind = chunk;
         this.#socket.pause();
         return;
-      case "arriving":
-        this.#addToBody(chunk);
-        return;
-      default:
-        this.#begin(chunk);
     }
   };
 
   readonly #onEnd = (): void => {
-    if (this.#state === "arriving") this.#refuse("HPE_INVALID_EOF_STATE");
+    const isArriving = this.#state.name === "head" || this.#state.name === "body";
+    if (isArriving) this.#refuse("HPE_INVALID_EOF_STATE");
     else this.#socket.end();
   };
 
-  /** @param chunk the first bytes of a request */
-  #begin(chunk: Buffer): void {
-    const end = chunk.indexOf(endOfHead);
-    if (end < 0 || end > longestPlainHead) return this.#giveToNode(chunk);
-    const text = chunk.toString("latin1", 0, end);
-    if (text !== this.#text || this.#head === undefined) {
-      const head = readPlainHead(text);
-      if (head === undefined || head.length > uncountedBytes || !this.#surroundings.route.takes(head)) {
-        return this.#giveToNode(chunk);
-      }
-      this.#head = head;
-      this.#text = text;
+  /**
+   * @param bytes the beginning of a request
+   * @param pieces in how many pieces it came
+   */
+  #begin(bytes: Buffer, pieces: number): void {
+    const end = bytes.indexOf(endOfHead);
+    if (end < 0 && this.#waitsForHead(bytes, pieces)) {
+      // A head that takes long is late from its first byte on.
+      if (this.#state.name !== "head") this.#since = performance.now();
+      this.#state = { name: "head", bytes, pieces };
+      return;
     }
-    const { length } = this.#head;
+    if (end < 0 || end > longestPlainHead) return this.#giveToNode(bytes);
+    const head = this.#headOf(bytes.toString("latin1", 0, end));
     const bodyAt = end + endOfHead.length;
-    if (chunk.length - bodyAt > length) return this.#giveToNode(chunk);
-    const body = chunk.subarray(bodyAt);
-    if (body.length === length) return this.#answer(this.#head, body);
-    this.#enter("arriving");
-    this.#pieces = new PieceBuffer(length);
-    this.#pieces.add(body);
+    const length = bytes.length - bodyAt;
+    if (head === undefined || length > head.length) return this.#giveToNode(bytes);
+    if (length === head.length) return this.#answer(head, bytes.subarray(bodyAt));
+    // Node refuses some requests before their bodies come.
+    if (!this.#owner.route.takes(head)) return this.#giveToNode(bytes);
+    const body = new PieceBuffer(head.length);
+    body.add(bytes.subarray(bodyAt));
+    this.#enter({ name: "body", head, pieces: body });
   }
 
-  #addToBody(chunk: Buffer): void {
-    const [head, pieces] = [this.#head, this.#pieces];
-    if (head === undefined || pieces === undefined) throw new TypeError("a body arrives behind a head");
+  #waitsForHead(bytes: Buffer, pieces: number): boolean {
+    if (pieces > MOST_PIECES || bytes.length > longestPlainHead) return false;
+    return mayBecomePlain(bytes.toString("latin1"));
+  }
+
+  /** @returns undefined if node's server has to answer */
+  #headOf(text: string): PlainHead | undefined {
+    if (text === this.#text) return this.#head;
+    const head = readPlainHead(text);
+    if (head === undefined || head.length > uncountedBytes || !this.#owner.route.takes(head)) return undefined;
+    this.#head = head;
+    this.#text = text;
+    return head;
+  }
+
+  #addToBody(head: PlainHead, pieces: PieceBuffer, chunk: Buffer): void {
     const length = pieces.length + chunk.length;
     if (length > head.length) return this.#giveToNode(this.#headBytes(), pieces.bytes(), chunk);
     pieces.add(chunk);
-    if (length < head.length) return;
-    this.#pieces = undefined;
-    this.#answer(head, pieces.bytes());
+    if (length === head.length) this.#answer(head, pieces.bytes());
   }
 
   #answer(head: PlainHead, body: Buffer): void {
-    const answer = this.#surroundings.route.answer(head, body, this.#socket);
+    const answer = this.#owner.route.answer(head, body);
     if (answer === undefined) return this.#giveToNode(this.#headBytes(), body);
-    this.#enter("answering");
-    void answer.then(this.#onAnswer);
+    this.#enter({ name: "answering" });
+    answer.then(this.#onAnswer).catch((error: unknown) => {
+      this.#owner.onFailure(error);
+      this.cut();
+    });
   }
 
   readonly #onAnswer = ({ reply, requestId }: PlainAnswer): void => {
     const socket = this.#socket;
     if (!socket.writable) return;
-    const isLast = this.#surroundings.isClosing();
-    writeReply(socket, reply, requestId, isLast);
+    const isLast = this.#owner.isClosing();
+    writeReply(socket, reply, requestId, isLast ? undefined : this.#times.keepAliveMs);
     if (isLast) return socket.destroySoon();
-    this.#enter("idle");
-    if (this.#behind !== undefined) this.#giveToNode(this.#behind);
-    else if (socket.writableNeedDrain) {
+    this.#enter({ name: "idle" });
+    if (this.#behind !== undefined) return this.#giveToNode(this.#behind);
+    if (this.#text.length > KEPT_TEXT) {
+      this.#head = undefined;
+      this.#text = "";
+    }
+    if (socket.writableNeedDrain) {
       // The next request waits until the client has read more of the answers.
       socket.pause();
       socket.once("drain", () => socket.resume());
     }
   };
 
-  #enter(state: "idle" | "arriving" | "answering"): void {
+  #enter(state: State): void {
     this.#state = state;
     this.#since = performance.now();
   }
@@ -217,7 +276,7 @@ class PlainConnection {
 
   #refuse(reason: string): void {
     this.#leave();
-    this.#surroundings.refuse(this.#socket, reason);
+    this.#owner.refuse(this.#socket, reason);
   }
 
   /** @param bytes all that came and was not answered */
@@ -225,13 +284,13 @@ class PlainConnection {
     const socket = this.#socket;
     this.#leave();
     socket.pause();
-    this.#surroundings.toNode(socket);
+    this.#owner.toNode(socket);
     socket.unshift(bytes.length === 1 ? bytes[0] : Buffer.concat(bytes));
     socket.resume();
   }
 
   #leave(): void {
-    this.#socket.off("data", this.#onData).off("end", this.#onEnd).off("close", this.#forget);
-    this.#forget();
+    this.#socket.off("data", this.#onData).off("end", this.#onEnd).off("close", this.#owner.leave);
+    this.#owner.leave();
   }
 }

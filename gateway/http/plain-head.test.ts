@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { readPlainHead } from "./plain-head.js";
+import { mayBecomePlain, readPlainHead } from "./plain-head.js";
 
 const first = "POST /v2/models/m/infer HTTP/1.1";
 const head = (...fields: string[]): string => [first, "Host: h", ...fields].join("\r\n");
@@ -61,6 +61,18 @@ describe("a plain head", () => {
     ["an empty line", head(length, "")],
   ])("has not %s", (_, text) => {
     expect(readPlainHead(text)).toBeUndefined();
+  });
+
+  it("may be what begins plainly, once its first line is whole", () => {
+    const whole = head("Accept: */*", length);
+    const at = whole.indexOf("\r\n") + 2;
+    for (let end = 0; end <= whole.length; end++) {
+      expect([end, mayBecomePlain(whole.slice(0, end))]).toEqual([end, end >= at]);
+    }
+    for (const odd of ["Expect: 100-continue", "A:b", "Host: h"]) {
+      const text = `${head(odd)}\r\n`;
+      expect([text, mayBecomePlain(text)]).toEqual([text, false]);
+    }
   });
 
   it("may have fields with the names of an object's own members", () => {

@@ -1,7 +1,7 @@
 /**
  * Reads the head of a request that says nothing unusual. Only a head whose meaning is beyond doubt
- * is plain, and node's parser judges every other one, from its first byte. So no two readers can
- * disagree on where a request ends that is answered without node.
+ * is plain, and node's parser judges every other one, from its first byte. So for a request that is
+ * answered without node, no two readers can disagree on where it ends.
  */
 import type { IncomingHttpHeaders } from "node:http";
 
@@ -43,18 +43,28 @@ const unusualFields: ReadonlySet<string> = new Set([
  * @returns undefined if anything about the head is unusual
  */
 export function readPlainHead(text: string): PlainHead | undefined {
-  const [first = "", ...fields] = text.split("\r\n");
+  const [first = "", ...lines] = text.split("\r\n");
   const target = requestLine.exec(first)?.[1];
-  if (target === undefined) return undefined;
+  const headers = target === undefined ? undefined : readFields(lines);
+  const length = headers?.["content-length"] ?? "";
+  if (target === undefined || headers?.host === undefined || !plainLength.test(length)) return undefined;
+  return { target, headers, length: Number(length) };
+}
+
+/** Whether a head that begins with this text may be plain. */
+export function mayBecomePlain(text: string): boolean {
+  const [first = "", ...lines] = text.split("\r\n").slice(0, -1);
+  return requestLine.test(first) && readFields(lines) !== undefined;
+}
+
+function readFields(lines: readonly string[]): IncomingHttpHeaders | undefined {
   const headers = Object.create(null) as IncomingHttpHeaders;
-  for (const line of fields) {
+  for (const line of lines) {
     const [, field = "", value = ""] = fieldLine.exec(line) ?? [];
     const name = field.toLowerCase();
     if (name === "" || headers[name] !== undefined) return undefined;
     if (unusualFields.has(name) && !(name === "connection" && value.toLowerCase() === "keep-alive")) return undefined;
     headers[name] = value;
   }
-  const length = headers["content-length"] ?? "";
-  if (headers.host === undefined || !plainLength.test(length)) return undefined;
-  return { target, headers, length: Number(length) };
+  return headers;
 }

@@ -6,14 +6,25 @@ import type { Reply } from "../formats/reply.js";
 /** Up to this size, copying a reply costs less than further writes. */
 const joinBelowBytes = 64 * 1024;
 
-/** @param isLast whether the connection ends behind the reply */
-export function writeReply(socket: Socket, { status, headers, body }: Reply, requestId: string, isLast: boolean): void {
+/**
+ * @param keepAliveMs how long the connection may be silent behind the reply; undefined if the
+ *   connection ends behind it
+ */
+export function writeReply(
+  socket: Socket,
+  { status, headers, body }: Reply,
+  requestId: string,
+  keepAliveMs: number | undefined,
+): void {
   let length = 0;
   for (const part of body) length += typeof part === "string" ? Buffer.byteLength(part) : part.length;
   let head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? "unknown"}\r\n`;
   for (const name in headers) head += `${name}: ${headers[name]}\r\n`;
   head += `content-length: ${length}\r\nx-request-id: ${requestId}\r\nDate: ${dateNow()}\r\n`;
-  head += isLast ? "Connection: close\r\n\r\n" : "Connection: keep-alive\r\nKeep-Alive: timeout=5\r\n\r\n";
+  head +=
+    keepAliveMs === undefined
+      ? "Connection: close\r\n\r\n"
+      : `Connection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(keepAliveMs / 1_000)}\r\n\r\n`;
   if (length > joinBelowBytes) {
     socket.cork();
     socket.write(head, "latin1");

@@ -1,4 +1,7 @@
-/** Refuses bytes on a connection that are no request, where no response of node's can carry it. */
+/**
+ * Refuses a connection whose bytes are no request or come too late, when node has no response object
+ * for the refusal.
+ */
 import { STATUS_CODES, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { fixedError } from "#shared/errors.js";

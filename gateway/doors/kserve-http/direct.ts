@@ -10,6 +10,7 @@ import type { CallTerms, ModelExchange } from "./exchange.js";
 import { inferForm, inferOverHttp, inferWhole } from "./infer.js";
 import { endUnread } from "../../http/body.js";
 import { chooseRequestId } from "../../http/headers.js";
+import type { PlainHead } from "../../http/plain-head.js";
 import type { PlainRoute } from "../../http/plain-connections.js";
 import { errorReply, isRefusal } from "../../formats/errors.js";
 import type { Reply } from "../../formats/reply.js";
@@ -62,6 +63,12 @@ export function directRoutes({ fleet, tenantOf, onBug, ...rest }: DirectOptions)
       return { reply: errorReply(error), requestId };
     }
   };
+  const plainly = ({ target, headers, length }: PlainHead) => {
+    const found = find(target);
+    if (found === undefined) return undefined;
+    const form = inferForm({ ...found, ...rest }, headers);
+    return length <= form.maxBytes ? { ...found, form } : undefined;
+  };
   return {
     direct(incoming, outgoing) {
       const { method, url = "", headers } = incoming;
@@ -79,11 +86,14 @@ export function directRoutes({ fleet, tenantOf, onBug, ...rest }: DirectOptions)
       return true;
     },
     plain: {
-      takes: ({ target, headers }) => takes(target, headers),
-      answer({ target, headers, length }, body, socket) {
-        const found = find(target);
-        if (found === undefined || length > inferForm({ ...found, ...rest }, headers).maxBytes) return undefined;
-        return answer(target, headers, (tenant) => inferWhole({ tenant, ...found, ...rest }, headers, socket, body));
+      takes: (head) => takes(head.target, head.headers) && plainly(head) !== undefined,
+      answer(head, body) {
+        const found = plainly(head);
+        if (found === undefined) return undefined;
+        const { target, headers } = head;
+        return answer(target, headers, (tenant) =>
+          inferWhole({ tenant, ...found, ...rest }, headers, found.form, body),
+        );
       },
     },
   };

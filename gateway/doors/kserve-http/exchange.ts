@@ -1,7 +1,6 @@
 /** One HTTP request to a model, with all that its handler needs for the answer. */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import type { Bodies } from "../../http/bodies.js";
-import { disconnection, type Closable } from "../../http/disconnect.js";
 import { prefersAsync, readIdempotencyKey } from "../../http/headers.js";
 import type { ModelCall } from "../../formats/kserve/call.js";
 import type { RequestReader } from "../../formats/kserve/request-reader.js";
@@ -16,11 +15,8 @@ export interface ModelExchange extends CallTerms {
   readonly reader: RequestReader;
 }
 
-/**
- * @param outgoing closes when the client goes
- * @throws InferenceError if the header Idempotency-Key is not valid
- */
-export function callOf(terms: CallTerms, headers: IncomingHttpHeaders, outgoing: Closable): ModelCall {
+/** @throws InferenceError if the header Idempotency-Key is not valid */
+export function callOf(terms: CallTerms, headers: IncomingHttpHeaders, gone: ModelCall["gone"]): ModelCall {
   const { tenant, model, version, others, inference, printer, limits } = terms;
   return {
     tenant,
@@ -32,6 +28,6 @@ export function callOf(terms: CallTerms, headers: IncomingHttpHeaders, outgoing:
     limits,
     idempotencyKey: readIdempotencyKey(headers),
     background: prefersAsync(headers),
-    gone: () => disconnection(outgoing),
+    gone,
   };
 }

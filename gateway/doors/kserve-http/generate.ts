@@ -4,6 +4,7 @@
  * can express.
  */
 import { fixedError } from "#shared/errors.js";
+import { disconnection } from "../../http/disconnect.js";
 import { textBodyLimit } from "../../formats/limits.js";
 import type { Reply } from "../../formats/reply.js";
 import { refuseRepeating } from "../../formats/kserve/text-generation.js";
@@ -16,7 +17,7 @@ import { asEvent, streamText } from "./text-answer.js";
 
 /** @throws InferenceError */
 export async function generateOverHttp(exchange: ModelExchange): Promise<Reply> {
-  const call = callOf(exchange, exchange.incoming.headers, exchange.outgoing);
+  const call = callOf(exchange, exchange.incoming.headers, () => disconnection(exchange.outgoing));
   return answerGenerate(call, await receive(exchange));
 }
 
@@ -26,7 +27,7 @@ export async function generateOverHttp(exchange: ModelExchange): Promise<Reply> 
  */
 export async function generateStreamOverHttp(exchange: ModelExchange): Promise<Reply | undefined> {
   const { model, inference, outgoing } = exchange;
-  const call = callOf(exchange, exchange.incoming.headers, outgoing);
+  const call = callOf(exchange, exchange.incoming.headers, () => disconnection(outgoing));
   const read = await receive(exchange);
   const generation = textGeneration(call, read);
   if (generation?.request.background === true) return answerGenerate(call, read);

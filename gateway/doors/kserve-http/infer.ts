@@ -5,7 +5,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { jsonBytesOf } from "../../http/bodies.js";
 import { compress } from "../../http/compress.js";
-import type { Closable } from "../../http/disconnect.js";
+import { disconnection } from "../../http/disconnect.js";
 import { acceptsByName } from "../../http/headers.js";
 import { textBodyLimit } from "../../formats/limits.js";
 import { turnOfItsOwn } from "../../formats/own-turn.js";
@@ -28,7 +28,7 @@ import { streamText } from "./text-answer.js";
 export async function inferOverHttp(exchange: ModelExchange): Promise<Reply | undefined> {
   const { incoming, outgoing, model, inference } = exchange;
   const { headers } = incoming;
-  const call = callOf(exchange, headers, outgoing);
+  const call = callOf(exchange, headers, () => disconnection(outgoing));
   const form = inferForm(exchange, headers);
   const terms = { ...form, encoding: headers["content-encoding"] };
   const read = await receiveRequest(exchange, incoming, terms, form.reading);
@@ -48,18 +48,23 @@ export async function inferOverHttp(exchange: ModelExchange): Promise<Reply | un
 /**
  * Answers a request to a tensor model whose body has come as it is. Reads the body in this thread,
  * so it must be small.
+ * @param form from `inferForm`
  * @throws InferenceError
  */
 export async function inferWhole(
   terms: CallTerms,
   headers: IncomingHttpHeaders,
-  outgoing: Closable,
+  { reading, jsonBytes }: ReturnType<typeof inferForm>,
   body: Buffer,
 ): Promise<Reply> {
-  const call = callOf(terms, headers, outgoing);
-  const { reading, jsonBytes } = inferForm(terms, headers);
+  const call = callOf(terms, headers, isNeverAsked);
   await turnOfItsOwn(jsonBytesOf(body, { jsonBytes }), body.length);
   return answerOf(call, readRequest(body, reading), headers);
+}
+
+/** Only generators ask whether their client has gone. */
+function isNeverAsked(): never {
+  throw new TypeError("a tensor model does not ask whether its client has gone");
 }
 
 /** What the headers say about a body, and how many bytes it may have. */

@@ -17,7 +17,10 @@ class Site {
   readonly asked: string[] = [];
   readonly given: string[] = [];
   readonly refused: string[] = [];
+  readonly failures: unknown[] = [];
   closing = false;
+  /** Whether the route takes anything. */
+  isTaken = true;
   reply: (body: string) => Promise<PlainAnswer> = (body) => Promise.resolve(said(body));
   readonly plain: PlainConnections;
   readonly #server: Server;
@@ -26,7 +29,7 @@ class Site {
     this.plain = new PlainConnections(
       {
         route: {
-          takes: ({ target }) => target === "/taken",
+          takes: ({ target }) => this.isTaken && target === "/taken",
           answer: (_, body) => {
             if (body.toString() === "node") return undefined;
             this.asked.push(body.toString());
@@ -37,6 +40,7 @@ class Site {
           this.refused.push(reason);
           socket.end("refused");
         },
+        onFailure: (error) => this.failures.push(error),
         isClosing: () => this.closing,
       },
       { ...LONG, ...times },
@@ -103,13 +107,19 @@ describe("a connection", () => {
     client.socket.write(post("a"));
     await until(() => client.bodies, ['"a"']);
     const [head = "", body = ""] = post("b".repeat(3_000)).split(/(?<=\r\n\r\n)/);
-    for (const piece of [head, body.slice(0, 1), body.slice(1, 1_500), body.slice(1_500)]) {
+    for (const piece of [
+      head.slice(0, 30),
+      head.slice(30),
+      body.slice(0, 1),
+      body.slice(1, 1_500),
+      body.slice(1_500),
+    ]) {
       client.socket.write(piece);
       await wait(5);
     }
     await until(() => client.bodies, ['"a"', JSON.stringify("b".repeat(3_000))]);
     expect(client.text).toMatch(
-      /^HTTP\/1\.1 200 OK\r\ncontent-type: application\/json\r\ncontent-length: 3\r\nx-request-id: id\r\nDate: .{29}\r\nConnection: keep-alive\r\nKeep-Alive: timeout=5\r\n\r\n/,
+      /^HTTP\/1\.1 200 OK\r\ncontent-type: application\/json\r\ncontent-length: 3\r\nx-request-id: id\r\nDate: .{29}\r\nConnection: keep-alive\r\nKeep-Alive: timeout=60\r\n\r\n/,
     );
     expect(site.given).toEqual([]);
   });
@@ -126,7 +136,8 @@ describe("a connection", () => {
     ["is not plain", "GET /taken HTTP/1.1\r\nHost: h\r\n\r\n"],
     ["the route does not take", rawPost("/other", "a")],
     ["the route gives back", post("node")],
-    ["has an incomplete head", post("a").slice(0, 20)],
+    ["has an incomplete first line", post("a").slice(0, 20)],
+    ["has an odd line in an incomplete head", "POST /taken HTTP/1.1\r\nHost: h\r\nExpect: x\r\nA"],
     ["has a head without an end", `POST /taken HTTP/1.1\r\nX: ${"a".repeat(9_000)}\r\n`],
     ["has a large body", post("a".repeat(65_537))],
     ["comes with another", post("a") + post("b")],
@@ -139,6 +150,22 @@ describe("a connection", () => {
     client.socket.write(post("later"));
     await until(() => site.given, [bytes + post("later")]);
     expect(site.asked).toEqual(["first"]);
+  });
+
+  it("goes to node with a head in many pieces, or one for which the body need not come", async () => {
+    const client = (await open()).client();
+    const [head = ""] = post("ab").split(/(?<=\r\n\r\n)/);
+    for (const at of [25, 26, 27, 28, 29]) {
+      client.socket.write(at === 25 ? head.slice(0, at) : head.slice(at - 1, at));
+      await wait(10);
+    }
+    await until(() => site.given, [head.slice(0, 29)]);
+    const other = site.client();
+    other.socket.write(post("a"));
+    await until(() => other.bodies, ['"a"']);
+    site.isTaken = false;
+    other.socket.write(post("a").slice(0, -1));
+    await until(() => site.given, [head.slice(0, 29), post("a").slice(0, -1)]);
   });
 
   it("goes to node with a body of which more comes than was said", async () => {
@@ -177,6 +204,27 @@ describe("a connection", () => {
     expect(site.given).toEqual([]);
   });
 
+  it("is not idle while its client reads its answer", async () => {
+    const client = (await open({ keepAliveMs: 50 })).client();
+    const long = "x".repeat(30_000_000);
+    site.reply = () => Promise.resolve(said(long));
+    client.socket.pause();
+    client.socket.write(post("a"));
+    await until(() => site.asked, ["a"]);
+    await wait(300);
+    client.socket.resume();
+    await until(() => client.bodies.length > 0 && client.isEnded, true);
+    expect(client.bodies[0]?.length).toBe(long.length + 2);
+  });
+
+  it("ends with a failure, which is reported", async () => {
+    const client = (await open()).client();
+    site.reply = () => Promise.resolve({ reply: { status: 200, headers: {}, body: [7 as never] }, requestId: "id" });
+    client.socket.write(post("a"));
+    await until(() => client.isEnded, true);
+    expect(site.failures).toEqual([expect.any(RangeError)]);
+  });
+
   it("is forgotten when its client leaves, at any time", async () => {
     await open();
     const clients = ["", post("a").slice(0, -1), post("a")].map((bytes) => {
@@ -199,25 +247,31 @@ describe("a connection", () => {
     const idle = site.client();
     idle.socket.write(post("a"));
     await until(() => idle.bodies, ['"a"']);
-    const partial = site.client();
-    partial.socket.write(post("ab").slice(0, -1));
+    const partial = [post("ab").slice(0, -1), post("ab").slice(0, 30)].map((bytes) => {
+      const client = site.client();
+      client.socket.write(bytes);
+      return client;
+    });
     await wait(10);
-    for (const { socket } of [idle, partial]) socket.end();
-    await until(() => [idle.isEnded, partial.isEnded], [true, true]);
-    expect([idle.bodies, partial.text, site.refused]).toEqual([['"a"'], "refused", ["HPE_INVALID_EOF_STATE"]]);
+    for (const { socket } of [idle, ...partial]) socket.end();
+    await until(() => [idle, ...partial].every(({ isEnded }) => isEnded), true);
+    expect([idle.bodies, ...partial.map(({ text }) => text)]).toEqual([['"a"'], "refused", "refused"]);
+    expect(site.refused).toEqual(["HPE_INVALID_EOF_STATE", "HPE_INVALID_EOF_STATE"]);
   });
 });
 
 describe("a silent client", () => {
   it("is refused if it sends nothing or half a body, and cut if it has its answer", async () => {
     await open({ headMs: 100, requestMs: 100, keepAliveMs: 100 });
-    const [fresh, partial, answered] = [site.client(), site.client(), site.client()];
-    partial.socket.write(post("ab").slice(0, -1));
+    const [fresh, head, body, answered] = [site.client(), site.client(), site.client(), site.client()];
+    head.socket.write(post("ab").slice(0, 30));
+    body.socket.write(post("ab").slice(0, -1));
     answered.socket.write(post("a"));
-    await until(() => [fresh.text, partial.text], ["refused", "refused"]);
+    const late = [fresh, head, body];
+    await until(() => late.map(({ text }) => text), ["refused", "refused", "refused"]);
     await until(() => answered.isEnded, true);
     expect(answered.bodies).toEqual(['"a"']);
-    expect(site.refused).toEqual(["ERR_HTTP_REQUEST_TIMEOUT", "ERR_HTTP_REQUEST_TIMEOUT"]);
+    expect(site.refused).toEqual(late.map(() => "ERR_HTTP_REQUEST_TIMEOUT"));
     await until(() => site.plain.size, 0);
   });
 
@@ -236,22 +290,35 @@ describe("a silent client", () => {
 describe("stopping", () => {
   it("ends idle connections at once, and others with their answers", async () => {
     await open();
-    const [fresh, idle, partial, busy] = [site.client(), site.client(), site.client(), site.client()];
+    const [idle, partial, busy] = [site.client(), site.client(), site.client()];
     idle.socket.write(post("a"));
     await until(() => idle.bodies, ['"a"']);
     let finish: (() => void) | undefined;
     site.reply = (body) => new Promise((resolve) => (finish = () => resolve(said(body))));
     busy.socket.write(post("b"));
     partial.socket.write(post("cd").slice(0, -1));
-    await until(() => [site.asked.length, site.plain.size], [2, 4]);
+    await until(() => [site.asked.length, site.plain.size], [2, 3]);
     site.closing = true;
     site.plain.closeIdle();
-    await until(() => [fresh.isEnded, idle.isEnded, site.plain.size], [true, true, 2]);
+    await until(() => [idle.isEnded, site.plain.size], [true, 2]);
     finish?.();
     await until(() => [busy.isEnded, busy.bodies], [true, ['"b"']]);
     expect(busy.text).toMatch(/\r\nConnection: close\r\n\r\n"b"$/);
     site.reply = (body) => Promise.resolve(said(body));
     partial.socket.write("d");
     await until(() => [partial.isEnded, partial.bodies], [true, ['"cd"']]);
+  });
+
+  it("answers a new connection whose request is on its way, and ends another after a second", async () => {
+    await open();
+    const [silent, asking] = [site.client(), site.client()];
+    await until(() => site.plain.size, 2);
+    site.closing = true;
+    site.plain.closeIdle();
+    asking.socket.write(post("a"));
+    await until(() => [asking.isEnded, asking.bodies], [true, ['"a"']]);
+    expect(silent.isEnded).toBe(false);
+    await until(() => silent.isEnded, true);
+    expect([silent.text, site.refused]).toEqual(["", []]);
   });
 });
