@@ -16,7 +16,7 @@ import { fixedError, InferenceError } from "#shared/errors.js";
 import { delay } from "#shared/retry.js";
 import { judge, type BrowserRules } from "./http/browsers.js";
 import { Connections, type ConnectionLimits } from "./http/connections.js";
-import { PlainConnections, type PlainRoute } from "./http/plain-connections.js";
+import { PlainConnections, type PlainRoute, type Surroundings } from "./http/plain-connections.js";
 import { passes, webSocketRefusal } from "./cors.js";
 import { moreHandles, type Handle } from "./http/accept.js";
 import { refuseConnection } from "./http/refuse-connection.js";
@@ -102,16 +102,7 @@ export async function startServer(app: GatewayApp, options: ServerOptions): Prom
   const plain =
     app.plain === undefined || options.socketParser === false
       ? undefined
-      : new PlainConnections(
-          {
-            route: underRules(app.plain, browsers),
-            refuse,
-            onFailure: (error) => options.log({ err: error }, "request handler failed"),
-            isClosing: () => closing,
-          },
-          { headMs: headersTimeoutMs, requestMs: limits.requestMs, keepAliveMs: keepAliveTimeoutMs },
-          checkEveryMs,
-        );
+      : plainWay(underRules(app.plain, browsers), limits.requestMs, { ...options, refuse, isClosing: () => closing });
   const onRequest = (incoming: IncomingMessage, outgoing: ServerResponse): void => {
     if (closing) outgoing.shouldKeepAlive = false;
     connections.answer(incoming.socket, outgoing, () => begin(incoming, outgoing));
@@ -216,6 +207,17 @@ function nodeServer(
   // request that has too many.
   server.maxHeadersCount = maxHeaders + 1;
   return server;
+}
+
+/** The way of requests that are parsed on the socket. */
+function plainWay(
+  route: PlainRoute,
+  requestMs: number,
+  { log, refuse, isClosing }: Pick<ServerOptions, "log"> & Pick<Surroundings, "refuse" | "isClosing">,
+): PlainConnections {
+  const onFailure = (error: unknown): void => log({ err: error }, "request handler failed");
+  const times = { headMs: headersTimeoutMs, requestMs, keepAliveMs: keepAliveTimeoutMs };
+  return new PlainConnections({ route, refuse, onFailure, isClosing }, times, checkEveryMs);
 }
 
 /** The route without requests that the rules for browsers refuse. No plain request names a page. */

@@ -36,7 +36,7 @@ export interface PlainTimes {
 }
 
 /** Calls of a connection to the server. */
-interface Surroundings {
+export interface Surroundings {
   readonly route: PlainRoute;
   /** Ends the connection with a refusal. @param reason a code of an error of node's server */
   readonly refuse: (socket: Socket, reason: string) => void;

@@ -1,6 +1,6 @@
 /**
- * Refuses a connection whose bytes are no request or come too late, when node has no response object
- * for the refusal.
+ * Refuses a connection whose bytes are no request or come too late, when node has no response
+ * object for the refusal.
  */
 import { STATUS_CODES, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
