@@ -7,7 +7,7 @@ import { isUtf8 } from "node:buffer";
 import type { Redis } from "ioredis";
 
 /** Keys that come and go by the clock, or whose presence depends on the speed of the machine. */
-const PASSING = /^(?:calls|claim|lock|bull|recount):/;
+const PASSING = /^(?:calls|claim|lock|bull|recount|reconciler):/;
 
 /** @returns lines in the order of their texts, each once */
 export async function layoutOf(redis: Redis): Promise<string[]> {
