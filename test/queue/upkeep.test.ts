@@ -7,6 +7,7 @@ import { noteWanted } from "#shared/queue/webhooks/note-wanted.js";
 import { commit } from "#shared/queue/work/commit/commit.js";
 import { notePins } from "#shared/queue/work/upkeep/note-pins.js";
 import { lookAfterAll, type UpkeepSettings } from "../../gateway/doors/jobs/upkeep.js";
+import { timeAt } from "#shared/redis/clock.js";
 import { changeFacts } from "../support/queue/facts.js";
 import { admit, IDLE_MS, put, result, SEQUENCE, useLab, LIMITS, applicant } from "../support/queue/lab.js";
 import { silentLog } from "../support/silent.js";
@@ -108,6 +109,8 @@ describe("the upkeep", () => {
 
   it("goes through an index a part at a time", async () => {
     await submit(...Array.from({ length: 9 }, (_, i) => job(`p${i}`, { deadlineMs: 1 })));
+    const admitted = await timeAt(lab.redis, lab.lane.model);
+    await until(async () => (await timeAt(lab.redis, lab.lane.model)) > admitted + 1);
     const found: string[] = [];
     let from: number | undefined = 0;
     for (let calls = 0; from !== undefined && calls < 200; calls++) {
