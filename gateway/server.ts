@@ -226,7 +226,7 @@ function underRules(route: PlainRoute, rules: BrowserRules): PlainRoute {
   const allows = (authority: string | undefined): boolean => judge(rules, { authority, ...page }).said === "allowed";
   return {
     takes: (head) => route.takes(head) && allows(head.headers.host),
-    answer: (head, body) => route.answer(head, body),
+    find: (head) => route.find(head),
   };
 }
 

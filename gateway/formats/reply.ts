@@ -8,6 +8,13 @@ export interface Reply {
   readonly body: readonly (string | Buffer)[];
 }
 
+/** The length of a body in bytes. */
+export function lengthOf(body: Reply["body"]): number {
+  let length = 0;
+  for (const part of body) length += typeof part === "string" ? Buffer.byteLength(part) : part.length;
+  return length;
+}
+
 /** Status 200 without a body. */
 export const emptyReply: Reply = { status: 200, headers: {}, body: [] };
 export const noContent: Reply = { status: 204, headers: {}, body: [] };

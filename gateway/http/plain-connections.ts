@@ -15,15 +15,18 @@ export interface PlainAnswer {
   readonly requestId: string;
 }
 
+/** Answers a request by its body. The promise never rejects. */
+export type Answering = (body: Buffer) => Promise<PlainAnswer>;
+
 /** The requests that are answered without node's server. */
 export interface PlainRoute {
-  /** Whether the route can answer a request with this head now. */
+  /** Whether the route is for requests with this head; says the same each time. */
   takes(head: PlainHead): boolean;
   /**
-   * Answers a request whose head the route has taken. The promise never rejects.
-   * @returns undefined if node's server has to answer
+   * Finds the answer to requests with a head that the route takes.
+   * @returns undefined if node's server has to answer now, perhaps before the body has come
    */
-  answer(head: PlainHead, body: Buffer): Promise<PlainAnswer> | undefined;
+  find(head: PlainHead): Answering | undefined;
 }
 
 export interface PlainTimes {
@@ -206,8 +209,7 @@ class PlainConnection {
     const length = bytes.length - bodyAt;
     if (head === undefined || length > head.length) return this.#giveToNode(bytes);
     if (length === head.length) return this.#answer(head, bytes.subarray(bodyAt));
-    // Node refuses some requests before their bodies come.
-    if (!this.#owner.route.takes(head)) return this.#giveToNode(bytes);
+    if (this.#owner.route.find(head) === undefined) return this.#giveToNode(bytes);
     const body = new PieceBuffer(head.length);
     body.add(bytes.subarray(bodyAt));
     this.#enter({ name: "body", head, pieces: body });
@@ -236,13 +238,15 @@ class PlainConnection {
   }
 
   #answer(head: PlainHead, body: Buffer): void {
-    const answer = this.#owner.route.answer(head, body);
+    const answer = this.#owner.route.find(head);
     if (answer === undefined) return this.#giveToNode(this.#headBytes(), body);
     this.#enter({ name: "answering" });
-    answer.then(this.#onAnswer).catch((error: unknown) => {
-      this.#owner.onFailure(error);
-      this.cut();
-    });
+    answer(body)
+      .then(this.#onAnswer)
+      .catch((error: unknown) => {
+        this.#owner.onFailure(error);
+        this.cut();
+      });
   }
 
   readonly #onAnswer = ({ reply, requestId }: PlainAnswer): void => {

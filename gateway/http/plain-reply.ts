@@ -1,7 +1,7 @@
 /** Writes a reply as node's server would write it, in one piece if it is small. */
 import { STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
-import type { Reply } from "../formats/reply.js";
+import { lengthOf, type Reply } from "../formats/reply.js";
 
 /** Up to this size, copying a reply costs less than further writes. */
 const joinBelowBytes = 64 * 1024;
@@ -16,8 +16,7 @@ export function writeReply(
   requestId: string,
   keepAliveMs: number | undefined,
 ): void {
-  let length = 0;
-  for (const part of body) length += typeof part === "string" ? Buffer.byteLength(part) : part.length;
+  const length = lengthOf(body);
   let head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? "unknown"}\r\n`;
   for (const name in headers) head += `${name}: ${headers[name]}\r\n`;
   head += `content-length: ${length}\r\nx-request-id: ${requestId}\r\nDate: ${dateNow()}\r\n`;

@@ -4,7 +4,7 @@
  */
 import type { ServerResponse } from "node:http";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
-import type { Reply } from "../formats/reply.js";
+import { lengthOf, type Reply } from "../formats/reply.js";
 
 /** Statuses without a body, for which HTTP allows no Content-Length of 0. */
 const bodiless: ReadonlySet<number> = new Set([204, 304]);
@@ -19,8 +19,7 @@ export function send(outgoing: ServerResponse, { status, headers, body }: Reply,
     outgoing.destroy();
     return RESPONSE_ALREADY_SENT;
   }
-  let length = 0;
-  for (const part of body) length += typeof part === "string" ? Buffer.byteLength(part) : part.length;
+  const length = lengthOf(body);
   const all: Record<string, string> = { ...headers };
   // If a handler answers HEAD itself, the length of the body of GET is unknown.
   const isUnknown = length === 0 && outgoing.req.method === "HEAD";

@@ -10,7 +10,6 @@ import type { CallTerms, ModelExchange } from "./exchange.js";
 import { inferForm, inferOverHttp, inferWhole } from "./infer.js";
 import { endUnread } from "../../http/body.js";
 import { chooseRequestId } from "../../http/headers.js";
-import type { PlainHead } from "../../http/plain-head.js";
 import type { PlainRoute } from "../../http/plain-connections.js";
 import { errorReply, isRefusal } from "../../formats/errors.js";
 import type { Reply } from "../../formats/reply.js";
@@ -63,12 +62,6 @@ export function directRoutes({ fleet, tenantOf, onBug, ...rest }: DirectOptions)
       return { reply: errorReply(error), requestId };
     }
   };
-  const plainly = ({ target, headers, length }: PlainHead) => {
-    const found = find(target);
-    if (found === undefined) return undefined;
-    const form = inferForm({ ...found, ...rest }, headers);
-    return length <= form.maxBytes ? { ...found, form } : undefined;
-  };
   return {
     direct(incoming, outgoing) {
       const { method, url = "", headers } = incoming;
@@ -86,14 +79,14 @@ export function directRoutes({ fleet, tenantOf, onBug, ...rest }: DirectOptions)
       return true;
     },
     plain: {
-      takes: (head) => takes(head.target, head.headers) && plainly(head) !== undefined,
-      answer(head, body) {
-        const found = plainly(head);
+      takes: ({ target, headers }) => takes(target, headers),
+      find({ target, headers, length }) {
+        const found = find(target);
         if (found === undefined) return undefined;
-        const { target, headers } = head;
-        return answer(target, headers, (tenant) =>
-          inferWhole({ tenant, ...found, ...rest }, headers, found.form, body),
-        );
+        const form = inferForm({ ...found, ...rest }, headers);
+        if (length > form.maxBytes) return undefined;
+        return (body) =>
+          answer(target, headers, (tenant) => inferWhole({ tenant, ...found, ...rest }, headers, form, body));
       },
     },
   };

@@ -73,12 +73,17 @@ export class TestGateway {
     });
     const { plain } = app;
     if (plain !== undefined) {
-      const answer: typeof plain.answer = (...request) => {
-        const answered = plain.answer(...request);
-        if (answered !== undefined) this.plainly++;
-        return answered;
+      const find: typeof plain.find = (head) => {
+        const answer = plain.find(head);
+        return (
+          answer &&
+          ((body) => {
+            this.plainly++;
+            return answer(body);
+          })
+        );
       };
-      Object.assign(app, { plain: { ...plain, answer } });
+      Object.assign(app, { plain: { ...plain, find } });
     }
     this.#server = await startServer(app, { port: 0, host: "127.0.0.1", log, ...server });
   }
