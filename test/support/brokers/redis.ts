@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { Redis, type RedisOptions } from "ioredis";
 import { startBroker, type Broker } from "./broker.js";
 
-type ConnectOptions = Pick<RedisOptions, "retryStrategy" | "enableAutoPipelining">;
+type ConnectOptions = Pick<RedisOptions, "retryStrategy">;
 
 export interface RedisServer extends Broker {
   readonly url: string;
@@ -42,7 +42,10 @@ export async function startRedis(folder?: string): Promise<RedisServer> {
   return Object.assign(broker, { url, connect: (more?: ConnectOptions) => connectTo(url, more) });
 }
 
-/** Opens a connection whose commands wait until Redis is back. */
+/**
+ * Opens a connection whose commands wait until Redis is back. Without pipelines: a pipeline of which
+ * Redis has answered a part before it died fails instead.
+ */
 export function connectTo(url: string, more: ConnectOptions = {}): Redis {
   const redis = new Redis(url, { protocol: 2, retryStrategy: () => 50, maxRetriesPerRequest: null, ...more });
   redis.on("error", () => undefined); // tests plan outages

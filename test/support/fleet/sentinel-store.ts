@@ -54,7 +54,6 @@ export async function sentinelStore(): Promise<Store> {
         natMap: (address) => ({ host: "127.0.0.1", port: Number(address.split(":").at(-1)) }),
         retryStrategy: () => 50,
         maxRetriesPerRequest: null,
-        enableAutoPipelining: true,
       });
       reader.on("error", () => undefined); // tests plan outages
       return reader;

@@ -55,7 +55,7 @@ export async function singleStore(folder: string, direct: boolean): Promise<Stor
     env: {},
     mastersNow: () => Promise.resolve([server]),
     whenWhole: () => Promise.resolve(),
-    connectReader: () => server.connect({ retryStrategy: () => 20, enableAutoPipelining: true }),
+    connectReader: () => server.connect({ retryStrategy: () => 20 }),
     async dispose() {
       await gatewayRedis.dispose();
       await workerRedis.dispose();

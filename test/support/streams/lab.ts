@@ -98,7 +98,7 @@ export class StreamLab {
     this.fleet = fleet;
     this.#ownsFleet = ownsFleet;
     this.#tenant = tenant;
-    this.redis = fleet.redis.connect({ retryStrategy: () => 20, enableAutoPipelining: true });
+    this.redis = fleet.redis.connect({ retryStrategy: () => 20 });
     this.#reader = fleet.store.connectReader();
     this.#seed = seed;
   }
