@@ -7,6 +7,7 @@ import { addFleet } from "./verbs/fleet.js";
 import { addGenerate } from "./verbs/generate.js";
 import { addInfer } from "./verbs/infer.js";
 import { addJobs } from "./verbs/jobs.js";
+import { addKeys } from "./verbs/keys.js";
 import { addModels } from "./verbs/models.js";
 import { addSchedules } from "./verbs/schedules.js";
 import { addSequences } from "./verbs/sequences.js";
@@ -54,6 +55,7 @@ export function buildProgram(version: string, open: OpenSession, complain: (text
     addDead,
     addSequences,
     addFleet,
+    addKeys,
     addCompletion,
   ])
     add(program, open);

@@ -5,22 +5,20 @@
  * node's response, because Web streams would cost more than all the rest of a small inference.
  */
 import { Hono } from "hono";
-import { fixedError, InferenceError } from "#shared/errors.js";
+import { InferenceError } from "#shared/errors.js";
 import { directRoutes, type DirectRoutes } from "./doors/kserve-http/direct.js";
 import { groups, type AppParts } from "./endpoints.js";
-import { errorReply } from "./formats/errors.js";
 import type { ParseThread } from "./formats/kserve/parse-thread.js";
 import { RequestReader } from "./formats/kserve/request-reader.js";
 import { TensorPrinter } from "./formats/kserve/tensor-printer.js";
 import { Bodies } from "./http/bodies.js";
 import { chooseRequestId } from "./http/headers.js";
 import { pathOf, Router, type GatewayEnv, type Log } from "./http/router.js";
-import { send } from "./http/send.js";
-import { onlyTenant, type TenantOf } from "./http/tenant.js";
+import { openGuard, type Guard } from "./http/guard.js";
 
 export interface AppOptions extends Omit<AppParts, "bodies" | "reader" | "printer"> {
-  /** By default all clients are one tenant. */
-  readonly tenantOf?: TenantOf;
+  /** By default all clients are one tenant, and need no key. */
+  readonly guard?: Guard;
   readonly log: Log;
   readonly bodies?: Bodies;
   /** If absent, the main thread parses all bodies. */
@@ -37,7 +35,8 @@ export type GatewayApp = Hono<GatewayEnv> & Partial<DirectRoutes>;
 
 export function buildApp(options: AppOptions): GatewayApp {
   const app = new Hono<GatewayEnv>({ getPath: pathAsSent });
-  const router = new Router(app, (error, c) => {
+  const guard = options.guard ?? openGuard();
+  const router = new Router(app, guard, (error, c) => {
     const path = c.req.path.slice(0, maxLoggedPath);
     options.log({ err: error, requestId: c.get("requestId"), method: c.req.method, path }, "request handler failed");
   });
@@ -49,20 +48,20 @@ export function buildApp(options: AppOptions): GatewayApp {
     await next();
   });
   const bodies = options.bodies ?? new Bodies();
-  const tenantOf = options.tenantOf ?? onlyTenant;
   const reader = new RequestReader(options.parseThread);
   const printer = new TensorPrinter(options.printThread);
   const { limits } = options;
   const parts = { ...options, bodies, reader, printer };
-  for (const group of groups) group.addTo(router, parts, { bodies, limits, tenantOf });
-  router.addForAll("/v1/:rest{.+}", (c) => {
-    throw new InferenceError("not_found", `Unknown request URL: ${c.req.method} ${c.req.path}`);
-  });
-  app.notFound((c) => send(c.env.outgoing, errorReply(fixedError("not_found", "usual"))));
+  for (const group of groups) group.addTo(router, parts, { bodies, limits, guard });
+  router.refuseAll(
+    "/v1/:rest{.+}",
+    (c) => new InferenceError("not_found", `Unknown request URL: ${c.req.method} ${c.req.path}`),
+  );
+  app.notFound((c) => router.refuseUnknown(c));
   app.onError((error, c) => router.refuse(error, c));
   const direct = directRoutes({
     fleet: options.fleet,
-    tenantOf,
+    guard,
     inference: options.inference,
     limits,
     bodies,

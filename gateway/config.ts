@@ -2,6 +2,8 @@
  * The settings of a gateway process: every environment variable with its unit, default and bounds.
  */
 import { z } from "zod";
+import { authSettings } from "./auth/settings.js";
+import { parseRanges } from "./webhooks/addresses.js";
 import { areHosts, originsFault } from "./http/browsers.js";
 import { holdsTwoBodies, serviceSettings } from "./service/settings.js";
 import { flagSetting, parseSettings } from "#shared/settings.js";
@@ -40,8 +42,20 @@ const listeningSettings = {
     .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]*$/, "must be the name of a header")
     .default("")
     .describe(
-      "The header in which an authenticating proxy names the tenant. All clients must come through that proxy, and " +
-        "a request without the header gets 403. Empty: all clients are one tenant.",
+      "The header in which an authenticating proxy names the tenant. All clients must come through that proxy " +
+        "(`BATON_TRUSTED_PROXIES`), and a request without the header gets 403. Empty: all clients are one tenant.",
+    ),
+  BATON_TRUSTED_PROXIES: z
+    .string()
+    .refine(
+      (text) => parseRanges(text) !== undefined,
+      "must be addresses or ranges such as 10.0.0.0/8, comma-separated",
+    )
+    .default("")
+    .describe(
+      "The addresses and ranges, comma-separated, of the proxies whose `X-Forwarded-For` and `BATON_TENANT_HEADER` " +
+        "count. Empty: no proxy's `X-Forwarded-For` counts, and a gateway on loopback takes `BATON_TENANT_HEADER` " +
+        "from every client.",
     ),
   BATON_SERVER_NAME: z
     .string()
@@ -88,7 +102,7 @@ const listeningSettings = {
 };
 
 export const gatewaySettings = serviceSettings
-  .extend(listeningSettings)
+  .extend({ ...listeningSettings, ...authSettings })
   .refine(holdsTwoBodies.holds, holdsTwoBodies.otherwise);
 
 export type GatewayConfig = z.infer<typeof gatewaySettings>;

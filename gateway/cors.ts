@@ -7,6 +7,7 @@ import { fixedError, InferenceError } from "#shared/errors.js";
 import { endUnread } from "./http/body.js";
 import { chooseRequestId } from "./http/headers.js";
 import { pathOf } from "./http/router.js";
+import type { RequestAudit } from "./http/request-audit.js";
 import { judge, type BrowserRules, type Verdict } from "./http/browsers.js";
 import { errorReply, errorShapeOf } from "./formats/errors.js";
 import type { Reply } from "./formats/reply.js";
@@ -38,7 +39,12 @@ const maxAge = "600";
  * Judges a request, and answers here if the request is refused or is a preflight.
  * @returns whether the request may continue to its route
  */
-export function passes(rules: BrowserRules, incoming: IncomingMessage, outgoing: ServerResponse): boolean {
+export function passes(
+  rules: BrowserRules,
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+  audit?: RequestAudit,
+): boolean {
   const { method = "", headers } = incoming;
   const isPreflight = method === "OPTIONS" && headers["access-control-request-method"] !== undefined;
   const acts = isPreflight || !(method === "GET" || method === "HEAD" || method === "OPTIONS");
@@ -53,7 +59,7 @@ export function passes(rules: BrowserRules, incoming: IncomingMessage, outgoing:
     }
     allow(incoming, outgoing);
   } else {
-    send(outgoing, refusalOf(incoming, verdict), chooseRequestId(headers));
+    send(outgoing, refusalOf(incoming, verdict, audit), chooseRequestId(headers));
   }
   if (!incoming.readableEnded) endUnread(incoming);
   return false;
@@ -63,9 +69,13 @@ export function passes(rules: BrowserRules, incoming: IncomingMessage, outgoing:
  * Returns the refusal of a WebSocket, or undefined if the page may open it. Browsers let any page
  * read all messages of a WebSocket, so opening one needs the permissions of a change.
  */
-export function webSocketRefusal(rules: BrowserRules, incoming: IncomingMessage): Reply | undefined {
+export function webSocketRefusal(
+  rules: BrowserRules,
+  incoming: IncomingMessage,
+  audit?: RequestAudit,
+): Reply | undefined {
   const verdict = verdictOn(rules, incoming, true);
-  return verdict.said === "allowed" || verdict.said === "shared" ? undefined : refusalOf(incoming, verdict);
+  return verdict.said === "allowed" || verdict.said === "shared" ? undefined : refusalOf(incoming, verdict, audit);
 }
 
 function verdictOn(rules: BrowserRules, { headers, url = "" }: IncomingMessage, acts: boolean): Verdict {
@@ -96,7 +106,8 @@ function allow({ headers }: IncomingMessage, outgoing: ServerResponse): void {
 
 type Refusal = Extract<Verdict, { said: "malformed" | "refused" }>;
 
-function refusalOf({ url = "" }: IncomingMessage, verdict: Refusal): Reply {
+function refusalOf(incoming: IncomingMessage, verdict: Refusal, audit?: RequestAudit): Reply {
   if (verdict.said === "malformed") return errorReply(fixedError("invalid_argument", "malformedHttp"));
-  return errorReply(new InferenceError("forbidden", verdict.message), errorShapeOf(pathOf(url)));
+  audit?.pageRefused(verdict, incoming);
+  return errorReply(new InferenceError("forbidden", verdict.message), errorShapeOf(pathOf(incoming.url ?? "")));
 }

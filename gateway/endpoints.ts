@@ -13,6 +13,7 @@ import type { Endpoint } from "./api/endpoint/endpoint.js";
 import { fileEndpoints } from "./api/files.js";
 import { fleetEndpoints } from "./api/fleet.js";
 import { jobEndpoints } from "./api/jobs.js";
+import { keyEndpoints } from "./api/keys.js";
 import { openApi } from "./api/endpoint/openapi.js";
 import { requestEndpoints } from "./api/requests.js";
 import { scheduleEndpoints } from "./api/schedules.js";
@@ -22,14 +23,24 @@ import { durableStreamEndpoints } from "./api/streams/durable-stream.js";
 import { eventEndpoints } from "./api/streams/events.js";
 import { webSocketEndpoints } from "./api/streams/websocket.js";
 import { subscriptionEndpoints } from "./api/subscriptions.js";
+import { tenantEndpoints } from "./api/tenants.js";
 import { webhookEndpoints } from "./api/webhooks.js";
 import { kserveEndpoints, type KserveParts } from "./doors/kserve-http/endpoints.js";
 import { openAiEndpoints } from "./doors/openai/endpoints.js";
 import type { Router } from "./http/router.js";
+import type { KeyService } from "./service/keys.js";
 import type { Services } from "./service/services.js";
+import type { TenantService } from "./service/tenants.js";
 
 /** The parts that answer all paths. The app has no paths for a service that is absent. */
-export interface AppParts extends KserveParts, Partial<Omit<Services, "fleet" | "inference">> {}
+export interface AppParts
+  extends KserveParts, Partial<Omit<Services, "fleet" | "inference">>, Partial<AdministrationServices> {}
+
+/** Only a gateway has them, because they need the secret of its keys. */
+export interface AdministrationServices {
+  readonly keys: KeyService;
+  readonly tenants: TenantService;
+}
 
 /** Endpoints that call the same service. */
 export interface Group {
@@ -75,6 +86,8 @@ export const groups: readonly Group[] = [
   group("Deliveries", deliveryEndpoints, ({ deliveries }) => deliveries),
   group("Batches", batchEndpoints, ({ batches }) => batches),
   group("Files", fileEndpoints, ({ files }) => files),
+  group("Keys", keyEndpoints, ({ keys }) => keys),
+  group("Tenants", tenantEndpoints, ({ tenants }) => tenants),
   group("OpenAI's paths", openAiEndpoints, (parts) => parts),
 ];
 

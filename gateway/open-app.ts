@@ -3,8 +3,9 @@ import { createRequire } from "node:module";
 import type { Logger } from "pino";
 import { buildApp, type GatewayApp } from "./app.js";
 import type { GatewayConfig } from "./config.js";
+import type { AdministrationServices } from "./endpoints.js";
 import { Bodies } from "./http/bodies.js";
-import type { TenantOf } from "./http/tenant.js";
+import type { Guard } from "./http/guard.js";
 import type { Parts } from "./service/open.js";
 import type { Services } from "./service/services.js";
 
@@ -12,7 +13,7 @@ const { version } = createRequire(import.meta.url)("#package.json") as { version
 
 export interface AppTerms {
   readonly config: GatewayConfig;
-  readonly tenantOf: TenantOf;
+  readonly guard: Guard;
   /** Whether the process takes no further requests. */
   readonly stopping: () => boolean;
   readonly log: Logger;
@@ -20,12 +21,12 @@ export interface AppTerms {
 
 export function openApp(
   { fleet, loads, limits, parseThread, printThread }: Parts,
-  services: Services,
-  { config, tenantOf, stopping, log }: AppTerms,
+  services: Services & AdministrationServices,
+  { config, guard, stopping, log }: AppTerms,
 ): GatewayApp {
   return buildApp({
     ...services,
-    tenantOf,
+    guard,
     isReady: () => !stopping() && fleet.canAdmit && !loads.isFull,
     serverName: config.BATON_SERVER_NAME,
     version,

@@ -15,6 +15,8 @@ import type { Log } from "./http/router.js";
 import { fixedError, InferenceError } from "#shared/errors.js";
 import { delay } from "#shared/retry.js";
 import { judge, type BrowserRules } from "./http/browsers.js";
+import type { RequestAudit } from "./http/request-audit.js";
+import { inviteBody } from "./http/body.js";
 import { Connections, type ConnectionLimits } from "./http/connections.js";
 import { PlainConnections, type PlainRoute, type Surroundings } from "./http/plain-connections.js";
 import { passes, webSocketRefusal } from "./cors.js";
@@ -63,10 +65,17 @@ export interface ServerOptions {
   readonly limits?: Partial<ConnectionLimits>;
   /** How long an upload may take to arrive, in ms. By default as long as any request. */
   readonly uploadMs?: number;
+  /**
+   * Whether handlers judge a request before they want its body. A client that waits for `100
+   * Continue` then waits for that; by default it may send at once.
+   */
+  readonly judgesFirst?: boolean;
   /** Whether plain requests are parsed on the socket; by default they are. */
   readonly socketParser?: boolean;
   /** By default, pages of this machine may use the gateway and pages of other sites may not. */
   readonly browsers?: BrowserRules;
+  /** Hears of the pages that the rules for browsers refuse. */
+  readonly audit?: RequestAudit;
 }
 
 export interface RunningServer {
@@ -109,7 +118,7 @@ export async function startServer(app: GatewayApp, options: ServerOptions): Prom
   };
   const begin = (incoming: IncomingMessage, outgoing: ServerResponse): void => {
     if (incoming.rawHeaders.length > 2 * maxHeaders) refuseHeaders(incoming, outgoing);
-    else if (passes(browsers, incoming, outgoing) && app.direct?.(incoming, outgoing) !== true) {
+    else if (passes(browsers, incoming, outgoing, options.audit) && app.direct?.(incoming, outgoing) !== true) {
       void listener(incoming, outgoing);
     }
   };
@@ -129,7 +138,7 @@ export async function startServer(app: GatewayApp, options: ServerOptions): Prom
     if (webSockets !== undefined) {
       server.on("upgrade", (incoming: IncomingMessage, duplex: Duplex, head: Buffer) => {
         connections.whenAnswered(incoming.socket, head, (rest) => {
-          if (webSockets.takes(incoming)) openWebSocket(webSockets, browsers, incoming, duplex, rest);
+          if (webSockets.takes(incoming)) openWebSocket(webSockets, options, incoming, duplex, rest);
           else {
             toNode(duplex);
             duplex.unshift(withoutOffer(incoming, rest));
@@ -137,6 +146,11 @@ export async function startServer(app: GatewayApp, options: ServerOptions): Prom
         });
       });
     }
+    server.on("checkContinue", (incoming: IncomingMessage, outgoing: ServerResponse) => {
+      if (options.judgesFirst === true) inviteBody(incoming, () => outgoing.writeContinue());
+      else outgoing.writeContinue();
+      onRequest(incoming, outgoing);
+    });
     server.on("clientError", ({ code }: NodeJS.ErrnoException, duplex) => refuse(duplex as Socket, code));
     return server;
   };
@@ -177,12 +191,12 @@ export async function startServer(app: GatewayApp, options: ServerOptions): Prom
 
 function openWebSocket(
   webSockets: WebSocketEndpoint,
-  browsers: BrowserRules,
+  { browsers = usualBrowsers, audit }: Pick<ServerOptions, "browsers" | "audit">,
   incoming: IncomingMessage,
   duplex: Duplex,
   rest: Buffer,
 ): void {
-  const refusal = webSocketRefusal(browsers, incoming);
+  const refusal = webSocketRefusal(browsers, incoming, audit);
   if (refusal === undefined) void webSockets.accept(incoming, duplex, rest);
   else refuseWebSocket(duplex, incoming, refusal);
 }

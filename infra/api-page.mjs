@@ -34,6 +34,8 @@ const PAGES = new Map([
   ["Deliveries", "[webhooks](webhooks.md)"],
   ["Batches", "[batches](batches.md)"],
   ["Files", "[batches](batches.md)"],
+  ["Keys", "[keys](keys.md)"],
+  ["Tenants", "[keys](keys.md)"],
   ["OpenAI's paths", "[streams](streams.md)"],
 ]);
 

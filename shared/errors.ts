@@ -5,7 +5,7 @@
  */
 export interface ErrorKind {
   /** HTTP status on KServe paths. */
-  readonly status: 400 | 403 | 404 | 405 | 408 | 409 | 410 | 413 | 415 | 422 | 429 | 500 | 501 | 503 | 507;
+  readonly status: 400 | 401 | 403 | 404 | 405 | 408 | 409 | 410 | 413 | 415 | 422 | 429 | 500 | 501 | 503 | 507;
   /** The same request may succeed later, unchanged. Adds `Retry-After`. */
   readonly retry: boolean;
   /**
@@ -27,6 +27,7 @@ export const errorKinds = {
       malformedHttp: "malformed HTTP request",
       headTooLarge: "the request's head is larger than 16 KiB",
       tenant: "the tenant must be 1 to 64 of the characters A-Z, a-z, 0-9, _ and -",
+      severalCredentials: "more than one credential",
       idempotencyKey: "Idempotency-Key must be 1 to 255 printable ASCII characters",
       decompression: "failed to decompress the request body",
       contentEncoding: "Unsupported content-encoding, only 'identity' is supported.",
@@ -79,9 +80,47 @@ export const errorKinds = {
     texts: {
       otherOrigin: "a page of another origin may not do this; BATON_ALLOWED_ORIGINS names the origins that may",
       noTenant: "the request does not say whose it is: the header that this gateway takes the tenant from is missing",
+      notProxy: "the request does not come from a proxy that this gateway trusts; BATON_TRUSTED_PROXIES names them",
       board: "the board can only look, try again, try now, pause and resume",
     },
   },
+  /** The deployment asks for a key, and the request has no credential. */
+  missing_api_key: {
+    status: 401,
+    retry: false,
+    texts: {
+      usual: "no API key was given: send 'Authorization: Bearer <key>'",
+      inUrl: "no API key was given: send 'Authorization: Bearer <key>'; keys do not belong into URLs",
+    },
+  },
+  /** The key is malformed or unknown, or its secret is wrong. */
+  invalid_api_key: { status: 401, retry: false, texts: { usual: "the API key is not valid" } },
+  revoked_api_key: { status: 401, retry: false, texts: { usual: "the API key was revoked" } },
+  expired_api_key: { status: 401, retry: false, texts: { usual: "the API key has expired" } },
+  /** The deployment has no such key, or the caller may not see it. */
+  unknown_key: { status: 404, retry: false, texts: { usual: "no such key" } },
+  /** An operator has made no such tenant, or the caller may not see it. */
+  unknown_tenant: { status: 404, retry: false, texts: { usual: "no such tenant" } },
+  tenant_exists: { status: 409, retry: false, texts: { usual: "the tenant exists already" } },
+  /** Only a suspended tenant without keys can be removed. */
+  tenant_in_use: {
+    status: 409,
+    retry: false,
+    texts: {
+      active: "the tenant is active: suspend it first",
+      keys: "the tenant has keys that are not revoked",
+    },
+  },
+  /** Without this key, nobody could administer the deployment by its API. */
+  last_operator_key: {
+    status: 409,
+    retry: false,
+    texts: { usual: "no other active key has the scope 'operator': make another first" },
+  },
+  /** The key may not do this; the text names the scope. */
+  insufficient_scope: { status: 403, retry: false },
+  /** An operator has suspended the tenant of the key. */
+  tenant_suspended: { status: 403, retry: false, texts: { usual: "the tenant is suspended" } },
   /** The gateway has no such path. */
   not_found: { status: 404, retry: false, texts: { usual: "Not Found" } },
   /** The path exists, but not for this method; the header `Allow` lists the methods. */
@@ -101,6 +140,8 @@ export const errorKinds = {
       compression: "Unsupported compression type",
       repositoryName: "'repository_name' specification is not supported",
       modelControl: "explicit model load / unload is not allowed if polling is enabled",
+      administrationOff: "this gateway changes no keys and no tenants: BATON_ADMIN_API is off",
+      noKeys: "this deployment asks for no keys, so it knows nobody who may administer them (BATON_AUTH)",
       natsCredentials: "this deployment gives no credentials for NATS: BATON_NATS_SIGNING_SEED switches that on",
       sharedMemory: "Client shared memory is disabled. Send tensors in the request and take them from the response.",
     },
@@ -182,6 +223,7 @@ export const errorKinds = {
       fleet: "the fleet cannot be asked now",
       schedules: "the schedules of all take as much memory as they may; try again later",
       lookUp: "the request cannot be looked up now",
+      keys: "API keys cannot be looked up now",
       jetStream: "JetStream cannot be asked now",
       stream: "the stream cannot be read now",
       files: "files cannot be read or written now",

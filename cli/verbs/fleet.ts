@@ -1,7 +1,7 @@
 /** `fleet`: shows workers, models and queues, once or every second. */
 import { setTimeout as pause } from "node:timers/promises";
 import type { Command } from "commander";
-import type { Fleet } from "../../gateway/answers.js";
+import type { Fleet, OwnFleet } from "../../gateway/answers.js";
 import { jsonOf } from "../client/gateway.js";
 import { onOneLine, table } from "../terminal/text.js";
 import type { OpenSession } from "./session.js";
@@ -19,7 +19,7 @@ export function addFleet(program: Command, open: OpenSession): void {
         const fleet = jsonOf(await gateway.get("/v2/fleet", { known }), gateway);
         if (terminal.json) return terminal.document(fleet);
         if (watch) terminal.clear();
-        for (const lines of fleetLines(JSON.parse(fleet) as Fleet)) terminal.print(lines, { heading: true });
+        for (const lines of linesOf(JSON.parse(fleet) as Fleet | OwnFleet)) terminal.print(lines, { heading: true });
       };
       await show(false);
       if (!watch) return;
@@ -28,6 +28,13 @@ export function addFleet(program: Command, open: OpenSession): void {
         await show(true);
       }
     });
+}
+
+/** A key without the right `operator` gets the names of its models only. */
+function linesOf(fleet: Fleet | OwnFleet): string[][] {
+  if ("workers" in fleet) return fleetLines(fleet);
+  const rows = fleet.models.map(({ name, version }) => [name, version]);
+  return [table(["MODEL", "VERSION"], rows)];
 }
 
 /** @returns a table of workers, a table of models, and a table of failed models if there are any */

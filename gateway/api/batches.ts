@@ -123,7 +123,7 @@ export const batchEndpoints = [
   endpoint({
     method: "GET",
     path: "/v1/batches",
-    right: "use",
+    right: "read",
     does: "Lists the batches, the newest first.",
     query: pageQuery,
     answers: { 200: { says: "A page of batches.", shape: () => pageShape(batchShape()) } },
@@ -135,7 +135,7 @@ export const batchEndpoints = [
   endpoint({
     method: "POST",
     path: "/v1/batches",
-    right: "use",
+    right: "jobs",
     does: "Makes a batch, which runs each line of its input file as a request.",
     members: orderMembers,
     answers: { 200: { says: "The batch.", shape: batchShape } },
@@ -156,7 +156,7 @@ export const batchEndpoints = [
   endpoint({
     method: "GET",
     path: "/v1/batches/:id",
-    right: "use",
+    right: "read",
     does: "Shows a batch.",
     answers: { 200: { says: "The batch.", shape: batchShape } },
     refusals: ["unknown_batch"],
@@ -165,7 +165,7 @@ export const batchEndpoints = [
   endpoint({
     method: "POST",
     path: "/v1/batches/:id/cancel",
-    right: "use",
+    right: "cancel",
     does: "Cancels a batch that has not ended.",
     answers: { 200: { says: "The batch, which ends soon.", shape: batchShape } },
     refusals: ["unknown_batch", "already_ended", "outcome_unknown"],

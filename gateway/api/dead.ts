@@ -28,7 +28,7 @@ export const deadEndpoints = [
   endpoint({
     method: "GET",
     path: "/v2/dead",
-    right: "use",
+    right: "operator",
     does: "Lists the requests that were set aside, the newest first.",
     query: { model: text, limit: longLimit, after: text },
     answers: { 200: { says: "A page of requests.", shape: () => pageShape(deadShape()) } },
@@ -40,7 +40,7 @@ export const deadEndpoints = [
   endpoint({
     method: "GET",
     path: "/v2/dead/:id",
-    right: "use",
+    right: "operator",
     does: "Shows a request that was set aside.",
     answers: { 200: { says: "The request.", shape: deadShape } },
     refusals: ["unknown_dead"],
@@ -49,7 +49,7 @@ export const deadEndpoints = [
   endpoint({
     method: "POST",
     path: "/v2/dead/:id/retry",
-    right: "use",
+    right: "operator",
     does: "Runs the job of a request that was set aside once more, and forgets the request.",
     answers: { 202: { says: "The job, which is queued again.", shape: jobShape } },
     refusals: ["unknown_dead", "dead_not_retryable", ...retryRefusals],

@@ -40,7 +40,7 @@ export const deliveryEndpoints = [
   endpoint({
     method: "GET",
     path: "/v2/deliveries",
-    right: "use",
+    right: "read",
     does: "Lists the deliveries, the newest first.",
     query: { ...pageQuery, job: text, webhook: text, state: states },
     answers: { 200: { says: "A page of deliveries.", shape: () => pageShape(deliveryShape()) } },
@@ -53,7 +53,7 @@ export const deliveryEndpoints = [
   endpoint({
     method: "POST",
     path: "/v2/deliveries/:message/replay",
-    right: "use",
+    right: "jobs",
     does: "Sends a delivery's message once more.",
     members: {},
     mayBeEmpty: true,

@@ -6,6 +6,8 @@ import type { Reply } from "../formats/reply.js";
 import { ParameterError } from "../generation/parameters.js";
 import type { Caller } from "../service/caller.js";
 import type { FileService, FileView } from "../service/files.js";
+import { wantBody } from "../http/body.js";
+import { endWithKey } from "../http/opened.js";
 import { Form } from "./file-form.js";
 
 const FIELDS = ["purpose", "expires_after[anchor]", "expires_after[seconds]"];
@@ -17,19 +19,27 @@ const FORM_BYTES = 65_536;
 
 /**
  * Stores the file of a form. After a refusal a part of the form may not have come yet.
+ * @param stillAllowed throws if the client may upload no longer
  * @throws InferenceError
  */
-export async function upload(files: FileService, caller: Caller, incoming: IncomingMessage): Promise<FileView> {
+export async function upload(
+  files: FileService,
+  caller: Caller,
+  incoming: IncomingMessage,
+  stillAllowed: () => void,
+): Promise<FileView> {
   const { headers } = incoming;
   if ((headers["content-encoding"] ?? "identity") !== "identity") throw new UnsupportedEncoding();
   // If a request declares its length, a refusal need not wait for the whole upload.
   const declared = Number(headers["content-length"] ?? 0);
   await files.needRoom(caller, Math.max(declared - FORM_BYTES, 0));
+  wantBody(incoming);
   const form = new Form(incoming, FIELDS);
   const { name, content } = await form.file;
   if (form.fields.has("purpose")) readTerms(form.fields, name);
   return files.write(caller, content, async () => {
     await form.ended;
+    stillAllowed();
     return readTerms(form.fields, name);
   });
 }
@@ -71,6 +81,7 @@ export async function download(
     "x-content-type-options": "nosniff",
   };
   if (outgoing.req.method === "HEAD") return { status: 200, headers, body: [] };
+  endWithKey(outgoing, () => outgoing.destroy());
   try {
     // The first piece comes before the head, so that a refusal still sets the status.
     let { value: piece } = await content.next();

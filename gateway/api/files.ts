@@ -5,6 +5,7 @@ import { errorReply, isRefusal } from "../formats/errors.js";
 import { jsonReply } from "../formats/reply.js";
 import { ParameterError } from "../generation/parameters.js";
 import { endUnread } from "../http/body.js";
+import { whileKeyIsGood } from "../http/opened.js";
 import { send } from "../http/send.js";
 import type { FileService } from "../service/files.js";
 import { endpointsOf } from "./endpoint/endpoint.js";
@@ -58,7 +59,7 @@ export const fileEndpoints = [
   endpoint({
     method: "GET",
     path: "/v1/files",
-    right: "use",
+    right: "files",
     does: "Lists the files.",
     query: { after: text, limit, order, purpose: text },
     answers: { 200: { says: "A page of files.", shape: () => pageShape(fileShape()) } },
@@ -71,7 +72,7 @@ export const fileEndpoints = [
   endpoint({
     method: "POST",
     path: "/v1/files",
-    right: "use",
+    right: "files",
     does: "Uploads a file.",
     body: "multipart/form-data",
     answers: { 200: { says: "The file.", shape: fileShape } },
@@ -79,7 +80,7 @@ export const fileEndpoints = [
     async handle({ caller, incoming, outgoing }, files) {
       const free = files.uploads.take(caller.tenant);
       try {
-        return jsonReply(await upload(files, caller, incoming));
+        return jsonReply(await upload(files, caller, incoming, whileKeyIsGood(outgoing)));
       } catch (error) {
         if (!isRefusal(error)) throw error;
         send(outgoing, errorReply(error, "openai"));
@@ -93,7 +94,7 @@ export const fileEndpoints = [
   endpoint({
     method: "GET",
     path: "/v1/files/:id",
-    right: "use",
+    right: "files",
     does: "Shows a file.",
     answers: { 200: { says: "The file.", shape: fileShape } },
     refusals: ["unknown_file"],
@@ -102,7 +103,7 @@ export const fileEndpoints = [
   endpoint({
     method: "DELETE",
     path: "/v1/files/:id",
-    right: "use",
+    right: "files",
     does: "Removes a file.",
     answers: {
       200: {
@@ -120,7 +121,7 @@ export const fileEndpoints = [
   endpoint({
     method: "GET",
     path: "/v1/files/:id/content",
-    right: "use",
+    right: "files",
     does: "Downloads a file.",
     answers: { 200: { says: "The file's bytes.", mediaType: "application/octet-stream" } },
     refusals: ["unknown_file"],

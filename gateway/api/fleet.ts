@@ -5,7 +5,7 @@ import type { Fleet } from "../fleet/watch.js";
 import { jsonReply } from "../formats/reply.js";
 import { endpointsOf } from "./endpoint/endpoint.js";
 
-const endpoint = endpointsOf<Pick<Fleet, "describe">>();
+const endpoint = endpointsOf<Fleet>();
 
 const count = z.number();
 
@@ -88,15 +88,30 @@ export const fleetShape = () =>
     gone_back: z.strictObject({ times: count, lost_calls: count, last_at: z.string(), error: z.string() }).optional(),
   });
 
+/** The part of the fleet that keys without the right `operator` see: no host, no other tenant. */
+export const ownFleetShape = () =>
+  z.strictObject({
+    models: z.array(z.strictObject({ name: z.string(), version: z.string(), digest: z.string() })),
+    queue: z.strictObject({ tenants: z.array(z.strictObject({ name: z.string(), requests: count, bytes: count })) }),
+  });
+
 export const fleetEndpoints = [
   endpoint({
     method: "GET",
     path: "/v2/fleet",
-    right: "use",
+    right: "read",
     // A caller without the tenant header, for example an operator, sees no tenant's figures.
     isTenantOptional: true,
-    does: "Shows the workers, the models that they serve, and the load of the queue.",
-    answers: { 200: { says: "The fleet as it is now.", shape: fleetShape } },
-    handle: async ({ caller }, fleet) => jsonReply(await fleet.describe(caller.tenant)),
+    does: "Shows the workers, their models and the queue; to a key that is no operator's, its models and its own load.",
+    answers: { 200: { says: "The fleet as it is now.", shape: () => z.union([fleetShape(), ownFleetShape()]) } },
+    async handle(asked, fleet) {
+      const { tenant } = asked.caller;
+      if (asked.caller.may("operator")) return jsonReply(await fleet.describe(tenant));
+      const models = asked.models(fleet).all();
+      return jsonReply({
+        models: models.map(({ name, version, digest }) => ({ name, version, digest })),
+        queue: { tenants: [{ name: tenant, ...(await fleet.loadOf(tenant)) }] },
+      });
+    },
   }),
 ];

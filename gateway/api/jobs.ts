@@ -85,7 +85,7 @@ const submitEndpoints = forModel(
   endpoint({
     method: "POST",
     path: "/v2/models/:model/jobs",
-    right: "use",
+    right: "jobs",
     does: "Submits a job, whose client comes back for the result.",
     body: "application/json",
     answers: { 202: { says: "The job. Only this answer shows the secret of its webhook.", shape: jobShape } },
@@ -103,7 +103,7 @@ export const jobEndpoints = [
   endpoint({
     method: "GET",
     path: "/v2/jobs",
-    right: "use",
+    right: "read",
     does: "Lists the jobs, the newest first.",
     query: { state: states, model: text, label: labels, schedule: text, limit: longLimit, after: text },
     answers: { 200: { says: "A page of jobs, without their results.", shape: () => pageShape(jobShape()) } },
@@ -117,7 +117,7 @@ export const jobEndpoints = [
   endpoint({
     method: "GET",
     path: "/v2/jobs/:id",
-    right: "use",
+    right: "read",
     does: "Shows a job, with its result if the result is short.",
     answers: { 200: { says: "The job.", shape: jobShape } },
     refusals: ["unknown_job"],
@@ -126,7 +126,7 @@ export const jobEndpoints = [
   endpoint({
     method: "DELETE",
     path: "/v2/jobs/:id",
-    right: "use",
+    right: "cancel",
     does: "Cancels a job.",
     answers: {
       200: { says: "The job, which is cancelled.", shape: jobShape },
@@ -141,7 +141,7 @@ export const jobEndpoints = [
   endpoint({
     method: "GET",
     path: "/v2/jobs/:id/result",
-    right: "use",
+    right: "read",
     does: "Gives the result of a job as the path that answers at once gives it, or the error of a failed job.",
     answers: { 200: { says: "The result: JSON, or JSON and the bytes of tensors behind it.", mediaType: "*/*" } },
     // A job that waits may fail because Baton can no longer queue the job.
@@ -152,7 +152,7 @@ export const jobEndpoints = [
   endpoint({
     method: "POST",
     path: "/v2/jobs/:id/retry",
-    right: "use",
+    right: "jobs",
     does: "Runs a job that has failed or expired once more.",
     answers: { 202: { says: "The job, which is queued again.", shape: jobShape } },
     refusals: retryRefusals,

@@ -57,7 +57,7 @@ export const requestEndpoints = [
   endpoint({
     method: "GET",
     path: "/v2/requests/:id",
-    right: "use",
+    right: "read",
     does: "Shows the status of a request, with its outcome once it has ended.",
     answers: { 200: { says: "The status.", shape: statusShape } },
     refusals: ["unknown_request"],
@@ -66,7 +66,7 @@ export const requestEndpoints = [
   endpoint({
     method: "DELETE",
     path: "/v2/requests/:id",
-    right: "use",
+    right: "cancel",
     does: "Cancels a request.",
     answers: {
       204: { says: "The request is cancelled, now or before." },
@@ -81,7 +81,7 @@ export const requestEndpoints = [
   endpoint({
     method: "POST",
     path: "/v2/requests/:id/detach",
-    right: "use",
+    right: "cancel",
     does: "Lets a request run to its end, even without a reader of its stream.",
     answers: { 204: { says: "The request needs no reader." } },
     refusals: ["unknown_request"],

@@ -38,7 +38,7 @@ const makeEndpoints = forModel(
   endpoint({
     method: "POST",
     path: "/v2/models/:model/schedules",
-    right: "use",
+    right: "jobs",
     does: "Makes a schedule, which submits its job at each of its times.",
     body: "application/json",
     answers: { 201: { says: "The schedule.", shape: scheduleShape } },
@@ -71,7 +71,7 @@ export const scheduleEndpoints = [
   endpoint({
     method: "GET",
     path: "/v2/schedules",
-    right: "use",
+    right: "read",
     does: "Lists the schedules, the newest first.",
     query: pageQuery,
     answers: { 200: { says: "A page of schedules.", shape: () => pageShape(scheduleShape()) } },
@@ -84,7 +84,7 @@ export const scheduleEndpoints = [
   endpoint({
     method: "GET",
     path: "/v2/schedules/:id",
-    right: "use",
+    right: "read",
     does: "Shows a schedule.",
     answers: { 200: { says: "The schedule.", shape: scheduleShape } },
     refusals: ["unknown_schedule"],
@@ -93,7 +93,7 @@ export const scheduleEndpoints = [
   endpoint({
     method: "DELETE",
     path: "/v2/schedules/:id",
-    right: "use",
+    right: "jobs",
     does: "Removes a schedule. The jobs that it has made stay.",
     answers: { 204: { says: "The schedule is gone." } },
     refusals: ["unknown_schedule", "outcome_unknown"],
@@ -105,7 +105,7 @@ export const scheduleEndpoints = [
   endpoint({
     method: "POST",
     path: "/v2/schedules/:id/pause",
-    right: "use",
+    right: "jobs",
     does: "Pauses a schedule, so that it makes no jobs until a client resumes it.",
     answers: { 200: { says: "The schedule, which is paused.", shape: scheduleShape } },
     refusals: ["unknown_schedule", "schedule_ended", "outcome_unknown"],
@@ -114,10 +114,10 @@ export const scheduleEndpoints = [
   endpoint({
     method: "POST",
     path: "/v2/schedules/:id/resume",
-    right: "use",
+    right: "jobs",
     does: "Resumes a paused schedule, which does not make up for the times in the pause.",
     answers: { 200: { says: "The schedule, which has ended if no time is left.", shape: scheduleShape } },
-    refusals: ["unknown_schedule", "schedule_ended", "outcome_unknown"],
+    refusals: ["unknown_schedule", "schedule_ended", "unknown_model", "outcome_unknown"],
     handle: async (asked, schedules) =>
       jsonTextReply(viewOf(await schedules.resume(asked.caller, asked.segment("id")))),
   }),

@@ -63,7 +63,7 @@ export const sequenceEndpoints = forModel(
   endpoint({
     method: "GET",
     path: "/v2/models/:model/sequences",
-    right: "use",
+    right: "read",
     does: "Lists the live sequences of a model, in no order.",
     query: { limit: pageSize(100, 1_000), after: text },
     answers: {
@@ -78,7 +78,7 @@ export const sequenceEndpoints = forModel(
   endpoint({
     method: "GET",
     path: "/v2/models/:model/sequences/:id",
-    right: "use",
+    right: "read",
     does: "Shows a sequence.",
     query: { type },
     answers: { 200: { says: "The sequence.", shape: sequenceShape } },
@@ -88,7 +88,7 @@ export const sequenceEndpoints = forModel(
   endpoint({
     method: "DELETE",
     path: "/v2/models/:model/sequences/:id",
-    right: "use",
+    right: "sequences",
     does: "Ends a sequence. Steps from before still run.",
     query: { type },
     answers: { 200: { says: "The sequence as it stood before.", shape: sequenceShape } },
@@ -98,7 +98,7 @@ export const sequenceEndpoints = forModel(
   endpoint({
     method: "POST",
     path: "/v2/models/:model/sequences/:id/fork",
-    right: "use",
+    right: "sequences",
     does: "Makes a second sequence that continues from the state that a sequence has now, or had after a step.",
     query: { type },
     members: { sequence_id: needed(newId), step },
@@ -123,7 +123,7 @@ export const sequenceEndpoints = forModel(
   endpoint({
     method: "POST",
     path: "/v2/models/:model/sequences/:id/rewind",
-    right: "use",
+    right: "sequences",
     does: "Takes a sequence back to an earlier step.",
     query: { type },
     members: { step: needed(step) },
@@ -138,7 +138,7 @@ export const sequenceEndpoints = forModel(
   endpoint({
     method: "GET",
     path: "/v2/models/:model/sequences/:id/state",
-    right: "use",
+    right: "sequences",
     does: "Exports the state that a sequence has now, or had after a step.",
     query: { type, step: stepOfQuery },
     answers: { 200: { says: "The state, as PUT takes it.", mediaType: BYTES } },
@@ -151,7 +151,7 @@ export const sequenceEndpoints = forModel(
   endpoint({
     method: "PUT",
     path: "/v2/models/:model/sequences/:id/state",
-    right: "use",
+    right: "sequences",
     does: "Makes a sequence from an exported state.",
     query: { type },
     body: BYTES,

@@ -57,7 +57,7 @@ export const subscriptionEndpoints = [
   endpoint({
     method: "POST",
     path: "/v2/requests/:id/subscription",
-    right: "use",
+    right: "subscribe",
     does: "Gives the means to read a request's stream straight from NATS.",
     members: { from, durable, ttl },
     mayBeEmpty: true,
@@ -72,7 +72,7 @@ export const subscriptionEndpoints = [
   endpoint({
     method: "POST",
     path: "/v2/subscriptions",
-    right: "use",
+    right: "subscribe",
     does: "Gives the means to read the streams of a model, of a label or of all requests straight from NATS.",
     members: { model: string, label, durable, ttl },
     mayBeEmpty: true,

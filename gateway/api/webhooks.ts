@@ -42,7 +42,7 @@ export const webhookEndpoints = [
   endpoint({
     method: "GET",
     path: "/v2/webhooks",
-    right: "use",
+    right: "read",
     does: "Lists the webhooks, the newest first.",
     query: pageQuery,
     answers: { 200: { says: "A page of webhooks.", shape: () => pageShape(webhookShape()) } },
@@ -54,7 +54,7 @@ export const webhookEndpoints = [
   endpoint({
     method: "POST",
     path: "/v2/webhooks",
-    right: "use",
+    right: "jobs",
     does: "Makes a webhook. Only this answer shows its secret.",
     members: { url: needed(url), events: needed(events), secret },
     answers: { 201: { says: "The webhook, with its secret.", shape: webhookShape } },
@@ -68,7 +68,7 @@ export const webhookEndpoints = [
   endpoint({
     method: "GET",
     path: "/v2/webhooks/:id",
-    right: "use",
+    right: "read",
     does: "Shows a webhook.",
     answers: { 200: { says: "The webhook.", shape: webhookShape } },
     refusals: ["unknown_webhook"],
@@ -77,7 +77,7 @@ export const webhookEndpoints = [
   endpoint({
     method: "PATCH",
     path: "/v2/webhooks/:id",
-    right: "use",
+    right: "jobs",
     does: "Changes the given members of a webhook.",
     members: { url, events, enabled: boolean },
     answers: { 200: { says: "The webhook after the change.", shape: webhookShape } },
@@ -88,7 +88,7 @@ export const webhookEndpoints = [
   endpoint({
     method: "DELETE",
     path: "/v2/webhooks/:id",
-    right: "use",
+    right: "jobs",
     does: "Removes a webhook.",
     answers: { 204: { says: "The webhook is gone." } },
     refusals: ["unknown_webhook", "outcome_unknown"],
@@ -100,7 +100,7 @@ export const webhookEndpoints = [
   endpoint({
     method: "POST",
     path: "/v2/webhooks/:id/rotate",
-    right: "use",
+    right: "jobs",
     does: "Gives a webhook a new secret. Only this answer shows it.",
     members: { overlap },
     mayBeEmpty: true,

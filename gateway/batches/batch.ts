@@ -29,6 +29,8 @@ const batch = z.object({
   id: z.string(),
   tenant: z.string(),
   endpoint: z.string(),
+  /** Globs of the models that the batch may use, from its client's key; absent: all models. */
+  models: z.array(z.string()).readonly().optional(),
   inputFile: z.string(),
   window: z.string(),
   metadata: z.record(z.string(), z.string()).nullable(),
@@ -94,7 +96,10 @@ export function parseBatch(text: string): Batch {
   }
 }
 
-export type NewBatch = Pick<Batch, "id" | "tenant" | "endpoint" | "inputFile" | "window" | "metadata" | "digest">;
+export type NewBatch = Pick<
+  Batch,
+  "id" | "tenant" | "endpoint" | "models" | "inputFile" | "window" | "metadata" | "digest"
+>;
 
 export function newBatch(given: NewBatch, now: number, windowMs: number): Batch {
   return {

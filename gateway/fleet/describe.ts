@@ -16,18 +16,12 @@ import { isTransient } from "#shared/retry.js";
 import type { Unserved } from "./buckets.js";
 import type { GoneBack } from "./gone-back.js";
 
-export interface Described {
+export interface AskedLoad {
   readonly redis: RedisClient;
-  /** The live workers. */
-  readonly workers: readonly Announcement[];
   /** How many lanes each model version has. */
   readonly buckets: number;
   /** Buckets whose server cannot answer; their load is not in the sums. */
   readonly unserved: readonly Unserved[];
-  /** Whether Redis has lost data that Redis had acknowledged. */
-  readonly goneBack?: GoneBack | undefined;
-  /** The limits of the queue. */
-  readonly limits?: QueueLimits | undefined;
   /**
    * The tenant that asks; empty for a caller without a tenant. The answer leaves the load of other
    * tenants out.
@@ -35,16 +29,42 @@ export interface Described {
   readonly tenant: string;
 }
 
+export interface Described extends AskedLoad {
+  /** The live workers. */
+  readonly workers: readonly Announcement[];
+  /** Whether Redis has lost data that Redis had acknowledged. */
+  readonly goneBack?: GoneBack | undefined;
+  /** The limits of the queue. */
+  readonly limits?: QueueLimits | undefined;
+}
+
+/** The requests of a tenant that wait or run, and their bytes. */
+export interface TenantLoad {
+  readonly requests: number;
+  readonly bytes: number;
+}
+
 /** @throws InferenceError `unavailable` while the gateway cannot ask Redis */
 export async function describeFleet(described: Described) {
   const { redis, workers, buckets, unserved, goneBack, limits } = described;
-  try {
+  return orUnavailable(redis, async () => {
     const [fleet, queue, processes] = await Promise.all([
       description(redis, workers, buckets, unserved),
       describeQueue(described, limits),
       listIsAway(redis, unserved) ? undefined : readProcesses(redis),
     ]);
     return { ...fleet, ...(processes && describeProcesses(processes)), queue, gone_back: goneBack?.describe() };
+  });
+}
+
+/** @throws InferenceError `unavailable` while the gateway cannot ask Redis */
+export function loadOfTenant(asked: AskedLoad): Promise<TenantLoad> {
+  return orUnavailable(asked.redis, async () => (await sumsOf(asked)).get(`t:${asked.tenant}`) ?? none);
+}
+
+async function orUnavailable<T>(redis: RedisClient, ask: () => Promise<T>): Promise<T> {
+  try {
+    return await ask();
   } catch (error) {
     dropIfSilent(redis, error);
     if (!isTransient(error)) throw error;
@@ -121,26 +141,33 @@ function describeDevice({ memory, ...device }: NonNullable<Announcement["device"
   return { ...device, ...(memory && { memory: { total_bytes: memory.total, used_bytes: memory.used } }) };
 }
 
-/** The load of the queue by model and of the tenant that asks, and the limits. */
-async function describeQueue({ redis, buckets, unserved, tenant }: Described, limits: QueueLimits | undefined) {
+const none: TenantLoad = { requests: 0, bytes: 0 };
+
+/** The load of the queue in all buckets that answer, by its field. */
+async function sumsOf({ redis, buckets, unserved }: AskedLoad): Promise<ReadonlyMap<string, TenantLoad>> {
   const away = new Set(unserved.flatMap((one) => one.buckets));
   const asked = Array.from({ length: buckets }, (_, bucket) => bucket).filter((bucket) => !away.has(bucket));
   const keys = redis.isCluster ? asked : [undefined];
   const loads = (await Promise.all(keys.map((bucket) => readAllLoads(redis, bucket)))).flat();
-  const sums = new Map<string, { requests: number; bytes: number }>();
+  const sums = new Map<string, TenantLoad>();
   for (const { field, requests, bytes } of loads) {
-    const sum = sums.get(field) ?? { requests: 0, bytes: 0 };
+    const sum = sums.get(field) ?? none;
     sums.set(field, { requests: sum.requests + requests, bytes: sum.bytes + bytes });
   }
+  return sums;
+}
+
+/** The load of the queue by model and of the tenant that asks, and the limits. */
+async function describeQueue(asked: AskedLoad, limits: QueueLimits | undefined) {
+  const sums = await sumsOf(asked);
   const named = (kind: string) =>
     [...sums].flatMap(([field, sum]) => (field.startsWith(kind) ? [{ name: field.slice(kind.length), ...sum }] : []));
-  const none = { requests: 0, bytes: 0 };
   const results = sums.get("kept") ?? none;
   const delayed = sums.get("later") ?? none;
   return {
     ...(sums.get("all") ?? none),
     models: named("m:"),
-    tenants: named("t:").filter(({ name }) => name === tenant),
+    tenants: named("t:").filter(({ name }) => name === asked.tenant),
     results: { count: results.requests, bytes: results.bytes },
     delayed: { jobs: delayed.requests, bytes: delayed.bytes },
     limits: limits && {

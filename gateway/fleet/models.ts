@@ -228,21 +228,46 @@ function lookUp(
   return version === undefined ? versions?.at(-1) : versions?.find((model) => model.version === version);
 }
 
+/** The refusal of a model that is not there, or not there for the caller, in Triton's words. */
+export function unknownModel(name: string, version?: string): InferenceError {
+  if (version !== undefined && !/^\d+$/.test(version)) {
+    const text = `failed to get model version from specified version string '${version}', version should be an integral value > 0`;
+    return new InferenceError("invalid_argument", text);
+  }
+  const which = version === undefined ? "" : ` version ${version}`;
+  return new InferenceError("unknown_model", `Request for unknown model: '${name}'${which} is not found`);
+}
+
+/**
+ * The directory as a caller sees it who may use some models only: no other model exists.
+ * @param mayUse whether the caller may use the model of this name
+ */
+export function visible(directory: ModelDirectory, mayUse: (name: string) => boolean): ModelDirectory {
+  const isVisible = ({ name }: { readonly name: string }): boolean => mayUse(name);
+  return {
+    pinned: (name, pin) => (mayUse(name) ? directory.pinned(name, pin) : undefined),
+    heir: (name, pin) => (mayUse(name) ? directory.heir(name, pin) : undefined),
+    others: (model) => directory.others(model),
+    find(name, version) {
+      if (!mayUse(name)) throw unknownModel(name, version);
+      return directory.find(name, version);
+    },
+    takenAtOnce: (model) => directory.takenAtOnce(model),
+    isServed: (model) => directory.isServed(model),
+    all: () => directory.all().filter(isVisible),
+    failed: () => directory.failed().filter(isVisible),
+  };
+}
+
 /** @throws always */
 function throwUnknown(failed: readonly FailedModel[], name: string, version: string | undefined): never {
-  if (version !== undefined && !/^\d+$/.test(version)) {
-    throw new InferenceError(
-      "invalid_argument",
-      `failed to get model version from specified version string '${version}', version should be an integral value > 0`,
-    );
-  }
+  const known = failed.filter((failure) => failure.name === name);
   const unknown = `Request for unknown model: '${name}'`;
-  if (version === undefined) {
-    const known = failed.some((failure) => failure.name === name);
-    throw new InferenceError("unknown_model", `${unknown} ${known ? "has no available versions" : "is not found"}`);
+  if (version === undefined && known.length > 0) {
+    throw new InferenceError("unknown_model", `${unknown} has no available versions`);
   }
-  if (failed.some((failure) => failure.name === name && failure.version === version)) {
+  if (version !== undefined && known.some((failure) => failure.version === version)) {
     throw new InferenceError("model_unavailable", `${unknown} version ${version} is not at ready state`);
   }
-  throw new InferenceError("unknown_model", `${unknown} version ${version} is not found`);
+  throw unknownModel(name, version);
 }

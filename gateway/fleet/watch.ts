@@ -17,7 +17,7 @@ import { dropIfSilent, type RedisClient } from "#shared/redis/connect.js";
 import { delay, within } from "#shared/retry.js";
 import { realWorld, type World } from "#shared/world.js";
 import { BucketWatch, PATIENCE_MS } from "./buckets.js";
-import { describeFleet } from "./describe.js";
+import { describeFleet, loadOfTenant, type AskedLoad, type TenantLoad } from "./describe.js";
 import type { GoneBack } from "./gone-back.js";
 import { directoryOf, type ModelDirectory } from "./models.js";
 
@@ -46,6 +46,11 @@ export interface Fleet {
    * @throws InferenceError `unavailable` while the gateway cannot ask Redis
    */
   describe(tenant: string): Promise<unknown>;
+  /**
+   * Counts the requests of a tenant that wait or run.
+   * @throws InferenceError `unavailable` while the gateway cannot ask Redis
+   */
+  loadOf(tenant: string): Promise<TenantLoad>;
 }
 
 export interface FleetSettings {
@@ -132,16 +137,17 @@ export class FleetWatch implements Fleet {
   }
 
   describe(tenant: string): Promise<unknown> {
-    const { redis, buckets, goneBack, limits } = this.#settings;
-    return describeFleet({
-      redis,
-      workers: this.#workers,
-      buckets,
-      unserved: this.#buckets.unserved,
-      goneBack,
-      limits,
-      tenant,
-    });
+    const { goneBack, limits } = this.#settings;
+    return describeFleet({ ...this.#described(tenant), workers: this.#workers, goneBack, limits });
+  }
+
+  loadOf(tenant: string): Promise<TenantLoad> {
+    return loadOfTenant(this.#described(tenant));
+  }
+
+  #described(tenant: string): AskedLoad {
+    const { redis, buckets } = this.#settings;
+    return { redis, buckets, unserved: this.#buckets.unserved, tenant };
   }
 
   /**

@@ -3,6 +3,7 @@
  * protocol, no matter whether a route refuses, the rules for browsers or the HTTP server itself.
  */
 import { errorKinds, fixedError, InferenceError, type ErrorCode, type RefusalReason } from "#shared/errors.js";
+import { InsufficientScope } from "../auth/scopes.js";
 import type { Reply } from "./reply.js";
 
 /** All paths but OpenAI's answer in the shape `kserve`. */
@@ -30,8 +31,20 @@ export function errorReply(error: unknown, shape: ErrorShape = "kserve", status?
   if (retry) headers["retry-after"] = "1";
   // Browsers cache a 410 for ever, and its resource may come back: a job runs again.
   if ((status ?? usual) === 410) headers["cache-control"] = "no-store";
+  const challenge = challengeOf(error);
+  if (challenge !== undefined) headers["www-authenticate"] = challenge;
   if (error instanceof UnsupportedEncoding) headers["accept-encoding"] = UnsupportedEncoding.supported;
   return { status: status ?? usual, headers, body: [errorBody(error, shape)] };
+}
+
+/** The challenge of a refused credential (RFC 6750, section 3). */
+function challengeOf(error: unknown): string | undefined {
+  const realm = 'Bearer realm="baton"';
+  if (error instanceof InsufficientScope) return `${realm}, error="insufficient_scope", scope="${error.scope}"`;
+  const { code } = clientError(error);
+  if (code === "insufficient_scope") return `${realm}, error="insufficient_scope"`;
+  if (errorKinds[code].status !== 401) return undefined;
+  return code === "missing_api_key" ? realm : `${realm}, error="invalid_token"`;
 }
 
 /** Writes the body of a reply, or the data of an event if the reply has begun. */
@@ -77,7 +90,7 @@ function openAiBody({ code, message, parameter }: ClientError): string {
   return JSON.stringify({
     error: {
       message: shortened(message),
-      type: openAiType(errorKinds[code].status),
+      type: openAiType(code),
       param: parameter ?? null,
       code: openAiCode(code),
     },
@@ -89,7 +102,9 @@ export function openAiCode(code: ErrorCode): string {
   return code === "unknown_model" ? "model_not_found" : code;
 }
 
-function openAiType(status: number): string {
+function openAiType(code: ErrorCode): string {
+  if (code === "insufficient_scope" || code === "tenant_suspended") return "permission_error";
+  const { status } = errorKinds[code];
   if (status === 429) return "rate_limit_error";
   return status < 500 ? "invalid_request_error" : "server_error";
 }

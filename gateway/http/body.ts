@@ -15,6 +15,20 @@ import { bodyTooLarge } from "../formats/limits.js";
 const tinyPieceBytes = 512;
 const maxTinyPieces = 65_536;
 
+/** What tells a client that waits for it (`Expect: 100-continue`) to send the body. */
+const invitations = new WeakMap<IncomingMessage, () => void>();
+
+/** @param invite called when a handler wants the body; until then a refusal spares it */
+export function inviteBody(incoming: IncomingMessage, invite: () => void): void {
+  invitations.set(incoming, invite);
+}
+
+/** Call this before the body is read otherwise than by `readBody`. */
+export function wantBody(incoming: IncomingMessage): void {
+  invitations.get(incoming)?.();
+  invitations.delete(incoming);
+}
+
 /**
  * @param room grows as pieces come
  * @throws InferenceError, and the rest of the body flows away unread
@@ -61,6 +75,9 @@ export function readBody(incoming: IncomingMessage, maxBytes: number, room: Body
       settle();
       reject(fixedError("cancelled", "bodyIncomplete"));
     };
+    // A client that has left sends nothing more, and its request says so only once.
+    if (incoming.destroyed && !incoming.readableEnded) return onClose();
+    wantBody(incoming);
     incoming.on("data", onData).on("end", onEnd).on("close", onClose).on("error", ignore);
   });
 }

@@ -42,6 +42,8 @@ describe("a host", () => {
     expect(judge(usual, { ...nothing, authority, acts: false })).toEqual({
       said: "refused",
       message: `host '${authority.replace(":8000", "")}' is not allowed; BATON_ALLOWED_HOSTS names the hosts that are`,
+      event: "host_refused",
+      text: authority.replace(":8000", ""),
     });
   });
 

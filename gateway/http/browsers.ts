@@ -44,7 +44,13 @@ export type Verdict =
   | { readonly said: "shared"; readonly origin: string }
   /** The host of the request has no valid form. */
   | { readonly said: "malformed" }
-  | { readonly said: "refused"; readonly message: string };
+  | {
+      readonly said: "refused";
+      readonly message: string;
+      readonly event: "host_refused" | "origin_refused";
+      /** The host, the origin or the site that is refused, as the client wrote it. */
+      readonly text: string;
+    };
 
 const allowed: Verdict = { said: "allowed" };
 const malformed: Verdict = { said: "malformed" };
@@ -104,22 +110,27 @@ export function judge({ hosts, origins }: BrowserRules, { authority, origin, sit
     const host = hostOf(authority);
     if (host === undefined) return malformed;
     if (!isUnregistrable(host) && !hosts.some((entry) => covers(entry, host))) {
-      return refused(`host '${host}' is not allowed; BATON_ALLOWED_HOSTS names the hosts that are`);
+      return refused(
+        "host_refused",
+        host,
+        `host '${host}' is not allowed; BATON_ALLOWED_HOSTS names the hosts that are`,
+      );
     }
   }
   if (origin === undefined) {
     if (!acts || (site !== "cross-site" && site !== "same-site")) return allowed;
-    return refused(errorKinds.forbidden.texts.otherOrigin);
+    return refused("origin_refused", site, errorKinds.forbidden.texts.otherOrigin);
   }
   // The browser compared page and target itself, before a proxy may have changed the host.
   if (site === "same-origin" || isOriginOf(origin, authority)) return allowed;
   if (origins.some((entry) => includes(entry, origin))) return { said: "shared", origin };
   if (!acts) return allowed;
-  return refused(`origin '${origin}' is not allowed; BATON_ALLOWED_ORIGINS names the origins that are`);
+  const message = `origin '${origin}' is not allowed; BATON_ALLOWED_ORIGINS names the origins that are`;
+  return refused("origin_refused", origin, message);
 }
 
-function refused(message: string): Verdict {
-  return { said: "refused", message };
+function refused(event: "host_refused" | "origin_refused", text: string, message: string): Verdict {
+  return { said: "refused", message, event, text };
 }
 
 /**

@@ -24,9 +24,10 @@ export interface PlainRoute {
   takes(head: PlainHead): boolean;
   /**
    * Finds the answer to requests with a head that the route takes.
-   * @returns undefined if node's server has to answer now, perhaps before the body has come
+   * @returns undefined if node's server has to answer now, perhaps before the body has come; a
+   * promise, which never rejects, if the caller must ask again after it
    */
-  find(head: PlainHead): Answering | undefined;
+  find(head: PlainHead): Answering | Promise<void> | undefined;
 }
 
 export interface PlainTimes {
@@ -114,6 +115,8 @@ type State =
   | { readonly name: "idle" }
   | { readonly name: "head"; readonly bytes: Buffer; readonly pieces: number }
   | { readonly name: "body"; readonly head: PlainHead; readonly pieces: PieceBuffer }
+  /** The route cannot say yet whether it answers. */
+  | { readonly name: "asking" }
   | { readonly name: "answering" };
 
 class PlainConnection {
@@ -128,6 +131,8 @@ class PlainConnection {
   #text = "";
   /** Bytes that came behind the request that is being answered. */
   #behind: Buffer | undefined;
+  /** Whether the connection has waited for the route's answer to this request. */
+  #hasWaited = false;
 
   constructor(socket: Socket, times: PlainTimes, owner: Owner) {
     this.#socket = socket;
@@ -163,6 +168,7 @@ class PlainConnection {
         if (this.#socket.writableLength > 0) this.#since = now;
         else if (silentMs >= keepAliveMs) this.cut();
         return;
+      case "asking":
       case "answering":
         return;
     }
@@ -178,6 +184,7 @@ class PlainConnection {
         return this.#begin(Buffer.concat([state.bytes, chunk]), state.pieces + 1);
       case "body":
         return this.#addToBody(state.head, state.pieces, chunk);
+      case "asking":
       case "answering":
         this.#behind = chunk;
         this.#socket.pause();
@@ -209,7 +216,9 @@ class PlainConnection {
     const length = bytes.length - bodyAt;
     if (head === undefined || length > head.length) return this.#giveToNode(bytes);
     if (length === head.length) return this.#answer(head, bytes.subarray(bodyAt));
-    if (this.#owner.route.find(head) === undefined) return this.#giveToNode(bytes);
+    const answer = this.#owner.route.find(head);
+    if (answer === undefined) return this.#giveToNode(bytes);
+    if (answer instanceof Promise) return this.#wait(answer, bytes);
     const body = new PieceBuffer(head.length);
     body.add(bytes.subarray(bodyAt));
     this.#enter({ name: "body", head, pieces: body });
@@ -225,9 +234,9 @@ class PlainConnection {
     if (text === this.#text) return this.#head;
     const head = readPlainHead(text);
     if (head === undefined || head.length > uncountedBytes || !this.#owner.route.takes(head)) return undefined;
-    this.#head = head;
+    this.#head = { ...head, peer: this.#socket.remoteAddress };
     this.#text = text;
-    return head;
+    return this.#head;
   }
 
   #addToBody(head: PlainHead, pieces: PieceBuffer, chunk: Buffer): void {
@@ -240,6 +249,7 @@ class PlainConnection {
   #answer(head: PlainHead, body: Buffer): void {
     const answer = this.#owner.route.find(head);
     if (answer === undefined) return this.#giveToNode(this.#headBytes(), body);
+    if (answer instanceof Promise) return this.#wait(answer, Buffer.concat([this.#headBytes(), body]));
     this.#enter({ name: "answering" });
     answer(body)
       .then(this.#onAnswer)
@@ -249,6 +259,24 @@ class PlainConnection {
       });
   }
 
+  /**
+   * Begins the request anew after a promise of the route. Waits once, so that no route can hold a
+   * connection for ever.
+   */
+  #wait(promise: Promise<void>, bytes: Buffer): void {
+    if (this.#hasWaited) return this.#giveToNode(bytes);
+    this.#hasWaited = true;
+    this.#enter({ name: "asking" });
+    this.#socket.pause();
+    void promise.then(() => {
+      const all = this.#behind === undefined ? bytes : Buffer.concat([bytes, this.#behind]);
+      this.#behind = undefined;
+      if (this.#socket.destroyed) return;
+      this.#socket.resume();
+      this.#begin(all, 1);
+    });
+  }
+
   readonly #onAnswer = ({ reply, requestId }: PlainAnswer): void => {
     const socket = this.#socket;
     if (!socket.writable) return;
@@ -256,6 +284,7 @@ class PlainConnection {
     writeReply(socket, reply, requestId, isLast ? undefined : this.#times.keepAliveMs);
     if (isLast) return socket.destroySoon();
     this.#enter({ name: "idle" });
+    this.#hasWaited = false;
     if (this.#behind !== undefined) return this.#giveToNode(this.#behind);
     if (this.#text.length > KEPT_TEXT) {
       this.#head = undefined;

@@ -11,6 +11,8 @@ export interface PlainHead {
   readonly headers: IncomingHttpHeaders;
   /** Length of the body in bytes, at least 1. */
   readonly length: number;
+  /** The address of the other side of the connection; absent until the connection is known. */
+  readonly peer?: string | undefined;
 }
 
 /** In bytes. Node reads heads of twice this length. */

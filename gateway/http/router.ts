@@ -3,10 +3,12 @@
  * other method, and with the error's reply if the handler throws.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { fixedError, type InferenceError } from "#shared/errors.js";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import type { Context, Hono } from "hono";
 import { errorReply, errorShapeOf, isRefusal, methodNotAllowed } from "../formats/errors.js";
 import type { Reply } from "../formats/reply.js";
+import { askingOf, type Guard } from "./guard.js";
 import { send } from "./send.js";
 
 /**
@@ -30,8 +32,11 @@ export class Router {
   /** Called with each failure that is a bug and no refusal. The client learns nothing about it. */
   readonly onBug: (error: unknown, c: Context<GatewayEnv>) => void;
 
-  constructor(app: Hono<GatewayEnv>, onBug: (error: unknown, c: Context<GatewayEnv>) => void) {
+  readonly #guard: Guard;
+
+  constructor(app: Hono<GatewayEnv>, guard: Guard, onBug: (error: unknown, c: Context<GatewayEnv>) => void) {
     this.#app = app;
+    this.#guard = guard;
     this.onBug = onBug;
   }
 
@@ -43,14 +48,27 @@ export class Router {
     for (const [method, handler] of Object.entries(handlers)) {
       this.#app.on(method, path, (c) => this.#answer(handler, c));
     }
-    this.addForAll(path, (c) => {
-      throw methodNotAllowed(c.req.method, c.req.path);
-    });
+    this.refuseAll(path, (c) => methodNotAllowed(c.req.method, c.req.path));
   }
 
-  /** Adds a path whose handler answers every method. */
-  addForAll(path: string, handler: Handler): void {
-    this.#app.all(path, (c) => this.#answer(handler, c));
+  /** Adds a path that refuses every request; a request without a credential, for that reason. */
+  refuseAll(path: string, refusal: (c: Context<GatewayEnv>) => InferenceError): void {
+    const refuse = (c: Context<GatewayEnv>) => {
+      throw refusal(c);
+    };
+    this.#app.all(path, (c) => this.#answer((asked) => this.#judged(asked, () => refuse(asked)), c));
+  }
+
+  /** Answers a request that no path matches. */
+  async refuseUnknown(c: Context<GatewayEnv>): Promise<Response> {
+    const notFound = () => errorReply(fixedError("not_found", "usual"));
+    return this.#answer((asked) => this.#judged(asked, notFound), c);
+  }
+
+  #judged(c: Context<GatewayEnv>, answer: () => Reply): Reply | Promise<Reply> {
+    if (!this.#guard.asks) return answer();
+    const owner = this.#guard.ownerOf(askingOf(c.env.incoming));
+    return owner instanceof Promise ? owner.then(answer) : answer();
   }
 
   async #answer(handler: Handler, c: Context<GatewayEnv>): Promise<Response> {
@@ -64,7 +82,8 @@ export class Router {
 
   /** Answers a request whose handler failed. */
   refuse(error: unknown, c: Context<GatewayEnv>): Response {
-    if (!isRefusal(error)) this.onBug(error, c);
+    if (isRefusal(error)) this.#guard.audit?.refused(error, c.env.incoming, c.get("requestId"));
+    else this.onBug(error, c);
     return send(c.env.outgoing, errorReply(error, errorShapeOf(c.req.path)));
   }
 }

@@ -4,6 +4,9 @@
  * buffers until the gateway cuts the connection.
  */
 import type { ServerResponse } from "node:http";
+import { InferenceError } from "#shared/errors.js";
+import { errorBody, errorShapeOf } from "../formats/errors.js";
+import { endWithKey } from "./opened.js";
 import { endWhenStopping } from "./stopping.js";
 
 export interface SseEvent {
@@ -78,6 +81,11 @@ export function openSse(outgoing: ServerResponse, options: SseOptions): SseStrea
   outgoing.flushHeaders();
   const stream = new EventStream(outgoing, options.timing ?? usualTiming);
   if (options.resumable === true) endWhenStopping(outgoing, () => stream.retire());
+  endWithKey(outgoing, ({ code, message }) => {
+    // A reader who was let in hears one code for every fault of the key itself.
+    const fault = new InferenceError(code === "tenant_suspended" ? code : "invalid_api_key", message);
+    stream.refuse(errorBody(fault, errorShapeOf(outgoing.req.url ?? "")));
+  });
   return stream;
 }
 
@@ -155,8 +163,17 @@ class EventStream implements SseStream {
   }
 
   retire(): void {
+    this.#endWith("retry: 500\n\n");
+  }
+
+  /** @param data of an event `error`, the last of the stream */
+  refuse(data: string): void {
+    this.#endWith(eventText({ event: "error", data }));
+  }
+
+  #endWith(text: string): void {
     if (this.#over) return;
-    this.#pending += "retry: 500\n\n";
+    this.#pending += text;
     this.end();
     this.#closed.abort();
   }

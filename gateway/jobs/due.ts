@@ -1,6 +1,7 @@
 /** Queues a job that is due. If that fails, puts the job off or ends it. */
 import { errorKinds, InferenceError } from "#shared/errors.js";
 import type { RequestAddress } from "#shared/queue/address.js";
+import type { Tenants } from "../auth/tenants.js";
 import type { Jobs } from "./jobs.js";
 
 /**
@@ -14,14 +15,14 @@ export type RunDue = (job: RequestAddress) => Promise<number | undefined>;
 /** After so many refusals, a job has been due for about a minute and a half. */
 const OFTEN = 8;
 
-export function dueJobRunner(jobs: Jobs): RunDue {
+export function dueJobRunner(jobs: Jobs, tenants: Pick<Tenants, "modelsOf">): RunDue {
   return async (job) => {
     const view = await jobs.look(job);
     if (view?.dueInMs === undefined) return undefined;
     if (view.dueInMs > 0) return view.dueInMs;
     try {
       if (view.leftMs <= 0) throw tooLate();
-      await jobs.runAgain(job, view, view.leftMs);
+      await jobs.runAgain(job, view, view.leftMs, await tenants.modelsOf(job.tenant));
       return undefined;
     } catch (error) {
       if (!(error instanceof InferenceError)) throw error;

@@ -68,9 +68,10 @@ export class Jobs implements JobLooks {
   /**
    * Queues a new request for a job that waits, or has ended, unless the job has changed since this
    * view.
+   * @param mayUse whether the model of a name exists for the job
    * @throws InferenceError `job_not_retryable` if the job has changed, or its body is gone
    */
-  async runAgain(job: RequestAddress, view: JobView, waitMs: number): Promise<void> {
+  async runAgain(job: RequestAddress, view: JobView, waitMs: number, mayUse: JobPlace["mayUse"]): Promise<void> {
     const { queue, jobTtlMs } = this.#settings;
     const options = JSON.parse(view.options) as JobOptions;
     const [body, labels] = await askRedis(() => queue.redis.hmgetBuffer(jobKey(job), "body", "labels"));
@@ -79,6 +80,7 @@ export class Jobs implements JobLooks {
       tenant: job.tenant,
       model: job.model,
       version: options.version ?? undefined,
+      mayUse,
     });
     const { run } = await prepare(target, readEnvelope(body), options, waitMs);
     const again = { job: requestName(job), ...stageOf(view) };

@@ -11,7 +11,7 @@ import { askRedis } from "../admission/ask-redis.js";
 import { jobAddress } from "../admission/request-id.js";
 import { submitJob, type JobSettings } from "../admission/submit-job.js";
 import { submitLater } from "../admission/submit-later.js";
-import type { ModelDirectory } from "../fleet/models.js";
+import { visible, type ModelDirectory, type ModelName } from "../fleet/models.js";
 import type { Limits } from "../formats/limits.js";
 import type { RequestReader } from "../formats/kserve/request-reader.js";
 import { SealedError, type SecretBox } from "../webhooks/secrets.js";
@@ -51,11 +51,10 @@ export interface JobLooks {
 }
 
 /** The model and the tenant of a job. */
-export interface JobPlace {
+export interface JobPlace extends ModelName {
   readonly tenant: string;
-  readonly model: string;
-  /** Undefined for the latest version. */
-  readonly version: string | undefined;
+  /** Whether the model of this name exists for the job. */
+  readonly mayUse: (model: string) => boolean;
 }
 
 /** A job that Redis keeps as bytes until its time, for example the job of a schedule. */
@@ -101,11 +100,12 @@ export class Submissions {
   /**
    * Finds the model for the body of a job, and collects the terms for the body's reader.
    * @param stillWanted absent if no client waits for the body
-   * @throws InferenceError if no worker serves such a model
+   * @throws InferenceError if no worker serves such a model, or the job may not use it
    */
-  target({ tenant, model: name, version }: JobPlace, idempotencyKey?: string, stillWanted?: () => void): Preparing {
+  target(place: JobPlace, idempotencyKey?: string, stillWanted?: () => void): Preparing {
+    const { tenant, model: name, version, mayUse } = place;
     const { fleet, reader, limits } = this.#settings;
-    const { directory } = fleet;
+    const directory = visible(fleet.directory, mayUse);
     const model = directory.find(name, version);
     const others = directory.others(model);
     const wanted = stillWanted && { stillWanted };

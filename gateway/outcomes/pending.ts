@@ -72,6 +72,8 @@ export interface PendingSettings {
   /** The deployment's secret, which proves the messages of workers. */
   readonly secret: () => Buffer;
   readonly world?: World;
+  /** Called for each forged message, with the reason. */
+  readonly onForged?: ((reason: string) => void) | undefined;
   readonly log: Logger;
 }
 

@@ -14,6 +14,8 @@ export interface InboxSettings {
   /** The deployment's secret. */
   readonly secret: () => Buffer;
   readonly world?: World;
+  /** Called for each message that no process of this deployment has made, with the reason. */
+  readonly onForged?: ((reason: string) => void) | undefined;
   readonly log: Logger;
 }
 
@@ -79,6 +81,7 @@ export class ReplyInbox {
 
   #refuse(reason: string): void {
     this.#refused++;
+    this.#settings.onForged?.(reason);
     const now = this.#world.now();
     if (now - this.#loggedAt < LOG_EVERY_MS) return;
     this.#settings.log.warn({ reason, count: this.#refused }, "reply messages ignored; Redis has the outcomes");

@@ -56,7 +56,7 @@ export class BatchService {
    * `idempotency_mismatch`, `outcome_unknown` or `unavailable`
    */
   async make(
-    { tenant }: Caller,
+    { tenant, models }: Caller,
     order: BatchOrder,
     key: string | undefined,
   ): Promise<{ readonly batch: BatchView; readonly isReplayed: boolean }> {
@@ -66,7 +66,7 @@ export class BatchService {
     // A batch from an earlier call may have outlived its file.
     const isThere = key !== undefined && (await askRedis(() => batches.read(tenant, id))) !== undefined;
     const now = await askRedis(() => batches.now());
-    const batch = newBatch({ ...given, id, tenant, digest: digestOf(order) }, now, windowMs);
+    const batch = newBatch({ ...given, id, tenant, models, digest: digestOf(order) }, now, windowMs);
     if (!isThere) await this.#useInput(batch, now);
     try {
       const { batch: made, isReplayed } = await changeInRedis(() => batches.make(batch));

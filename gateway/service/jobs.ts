@@ -10,11 +10,12 @@ import { jobsKey } from "#shared/queue/keys.js";
 import { stageText } from "#shared/queue/pieces/job.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { askRedis } from "../admission/ask-redis.js";
+import type { ModelName } from "../fleet/models.js";
 import type { Jobs } from "../jobs/jobs.js";
 import { waitOf, type JobOptions } from "../jobs/options.js";
 import { indexId, listPage } from "../jobs/pages.js";
 import { failureOf, isKept, readResult, type JobEnd } from "../jobs/result.js";
-import type { JobPlace, SentJob } from "../jobs/submissions.js";
+import type { SentJob } from "../jobs/submissions.js";
 import { decodeJobId, encodeJobId, renderView, requestOf, stageOf, type ToldJob } from "../jobs/view.js";
 import type { Caller } from "./caller.js";
 import type { Page, PageTerms } from "./page.js";
@@ -51,13 +52,14 @@ export class JobService {
    * @throws InferenceError
    */
   async submit(
-    { tenant }: Caller,
-    model: Omit<JobPlace, "tenant">,
+    caller: Caller,
+    model: ModelName,
     body: JobBody,
     key: string | undefined,
   ): Promise<ToldJob & { readonly isReplayed: boolean }> {
     const { submissions } = this.#settings.jobs;
-    const target = submissions.target({ tenant, ...model }, key, () => body.stillWanted());
+    const place = { ...model, tenant: caller.tenant, mayUse: caller.mayUse };
+    const target = submissions.target(place, key, () => body.stillWanted());
     return submissions.submit(await body.receive((bytes) => submissions.read(target, bytes)));
   }
 
@@ -121,14 +123,14 @@ export class JobService {
    * meanwhile.
    * @throws InferenceError
    */
-  async retry({ tenant }: Caller, id: string): Promise<ToldJob> {
+  async retry({ tenant, mayUse }: Caller, id: string): Promise<ToldJob> {
     const { jobs } = this.#settings;
     const job = addressOf(tenant, id);
     const view = await jobs.read(job);
     if (view.state !== "failed" && view.state !== "expired") throw fixedError("job_not_retryable", "usual");
     const waitMs = waitOf(JSON.parse(view.options) as JobOptions, view.seenAt);
     if (waitMs === undefined) throw fixedError("job_not_retryable", "deadline");
-    await jobs.runAgain(job, view, waitMs);
+    await jobs.runAgain(job, view, waitMs, mayUse);
     return jobs.tellQueued(job);
   }
 

@@ -19,6 +19,7 @@ import type { Inference } from "../admission/inference.js";
 import { QueueLoads } from "../admission/loads.js";
 import { QueuedInference } from "../admission/submit.js";
 import { parseWeights } from "../admission/weights.js";
+import type { Audit } from "../auth/audit.js";
 import { Batches } from "../batches/batches.js";
 import { Files } from "../files/files.js";
 import { openStore } from "../files/open-store.js";
@@ -53,6 +54,10 @@ export interface PartsOptions {
   /** A name that no other process has or will have. */
   readonly name: string;
   readonly config: ServiceConfig;
+  /** Of a gateway; see `JoinSettings`. */
+  readonly auth?: "required" | "off" | undefined;
+  readonly leave?: (() => Promise<void>) | undefined;
+  readonly audit?: Audit | undefined;
   readonly log: Logger;
 }
 
@@ -107,7 +112,7 @@ type Links = Pick<Parts, "link" | "redis" | "forLarge" | "bus" | "deployment"> &
 
 /** Connects to the brokers, and joins the deployment. */
 async function openLinks(
-  { name, config, log }: PartsOptions,
+  { name, config, auth, leave, log }: PartsOptions,
   signal: AbortSignal,
   lifecycle: Lifecycle,
 ): Promise<Links> {
@@ -120,7 +125,7 @@ async function openLinks(
   });
   await Promise.all([redis, forLarge].map((one) => whenReady(one, AbortSignal.timeout(START_BUDGET_MS))));
   await checkServer(redis, log);
-  const deployment = await joinDeployment({ redis, buckets: config.BATON_BUCKETS, log, signal });
+  const deployment = await joinDeployment({ redis, buckets: config.BATON_BUCKETS, auth, leave, log, signal });
   const captures = config.BATON_CAPTURE_TTL_MS > 0;
   const natsLink = { url: config.BATON_NATS_URL, creds: config.BATON_NATS_CREDS, captures };
   const bus = connectBus({ ...natsLink, name, log });
@@ -138,14 +143,15 @@ type Admitting = Pick<
 
 /** Opens everything that admits requests and awaits their outcomes. */
 async function openAdmission(
-  { kind, name: gateway, config, log }: PartsOptions,
+  { kind, name: gateway, config, audit, log }: PartsOptions,
   { redis, forLarge, bus, deployment }: Links,
   closing: AbortController,
   lifecycle: Lifecycle,
 ): Promise<Admitting> {
   const { buckets, secret } = deployment;
   const { signal } = closing;
-  const pending = new PendingRequests({ redis, bus, gateway, secret, log });
+  const onForged = audit && ((reason: string) => audit.note("reply_forged", { reason }));
+  const pending = new PendingRequests({ redis, bus, gateway, secret, onForged, log });
   await bus.subscribe(replySubject(gateway), (message) => pending.receive(message));
   const sweeper = new OutcomeSweeper(redis);
   const goneBack = new GoneBack(log);

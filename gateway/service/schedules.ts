@@ -3,8 +3,9 @@ import { createHash, createHmac, randomBytes } from "node:crypto";
 import { fixedError, InferenceError } from "#shared/errors.js";
 import type { ScheduleName } from "#shared/queue/schedules/schedules.js";
 import { askRedis, changeInRedis } from "../admission/ask-redis.js";
+import type { ModelName } from "../fleet/models.js";
 import type { Preparing } from "../jobs/prepare.js";
-import type { JobPlace, Submissions } from "../jobs/submissions.js";
+import type { Submissions } from "../jobs/submissions.js";
 import { readSchedule, type ReadSchedule } from "../schedules/read-schedule.js";
 import { newSchedule, paused, resumed, type Schedule } from "../schedules/schedule.js";
 import type { Schedules, StoredSchedule } from "../schedules/schedules.js";
@@ -40,9 +41,9 @@ export class ScheduleService {
    * the body.
    * @throws InferenceError `unknown_model`, `model_unavailable` or `unavailable`
    */
-  async target({ tenant }: Caller, { model, version }: Omit<JobPlace, "tenant">): Promise<ScheduleTarget> {
+  async target({ tenant, mayUse }: Caller, model: ModelName): Promise<ScheduleTarget> {
     const { schedules, submissions } = this.#settings;
-    const job = submissions.target({ tenant, model, version });
+    const job = submissions.target({ ...model, tenant, mayUse });
     return { job, now: await askRedis(() => schedules.now()) };
   }
 
@@ -117,10 +118,15 @@ export class ScheduleService {
 
   /**
    * Resumes a schedule, which does not make up for the times in the pause.
-   * @throws InferenceError `unknown_schedule`, `schedule_ended`, `outcome_unknown` or `unavailable`
+   * @throws InferenceError `unknown_schedule`, `schedule_ended`, `unknown_model`, `outcome_unknown`
+   * or `unavailable`
    */
   resume(caller: Caller, id: string): Promise<StoredSchedule> {
-    return this.#change(caller, id, (schedule, now) => resumed(unlessEnded(schedule), now));
+    return this.#change(caller, id, (schedule, now) => {
+      const { model, version } = unlessEnded(schedule);
+      caller.needModel({ model, version: version ?? undefined });
+      return resumed(schedule, now);
+    });
   }
 
   async #find({ tenant, id }: ScheduleName): Promise<StoredSchedule> {

@@ -43,8 +43,9 @@ export class SequenceService {
    * client hears of an unknown model before it has sent a body.
    * @throws InferenceError `unknown_model` or `model_unavailable`
    */
-  ofModel({ tenant }: Caller, { model, version }: ModelName): OfModel {
-    return { tenant, model: this.#settings.models.directory.find(model, version), version };
+  ofModel(caller: Caller, { model, version }: ModelName): OfModel {
+    caller.needModel({ model, version });
+    return { tenant: caller.tenant, model: this.#settings.models.directory.find(model, version), version };
   }
 
   /** @throws InferenceError `sequence_unknown` or `unavailable` */

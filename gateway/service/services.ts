@@ -3,6 +3,7 @@ import type { Logger } from "pino";
 import { SleepingStates } from "#shared/sleeping-states.js";
 import { CallingInference } from "../admission/client-calls.js";
 import type { Inference } from "../admission/inference.js";
+import type { Audit } from "../auth/audit.js";
 import type { Fleet } from "../fleet/watch.js";
 import { openSubscriptions } from "../subscriptions/open.js";
 import { parseRanges } from "../webhooks/addresses.js";
@@ -37,7 +38,7 @@ export interface Services {
   readonly batches: BatchService;
 }
 
-export function servicesOf(parts: Parts, config: ServiceConfig, log: Logger): Services {
+export function servicesOf(parts: Parts, config: ServiceConfig, log: Logger, audit?: Audit): Services {
   const { redis, forLarge, bus, deployment, fleet, loads, queueLimits, relay, stream } = parts;
   const { jobs, schedules, webhooks, files, batches, box } = parts;
   const { buckets, secret } = deployment;
@@ -46,7 +47,12 @@ export function servicesOf(parts: Parts, config: ServiceConfig, log: Logger): Se
     inference: new CallingInference(parts.inference, bus),
     fleet,
     requests: new RequestService({ redis, bus, relay, outcomeTtlMs: config.BATON_STREAM_TTL_MS }),
-    subscriptions: new SubscriptionService({ redis, relay, ...openSubscriptions(config, { redis, bus, stream }) }),
+    subscriptions: new SubscriptionService({
+      redis,
+      relay,
+      ...openSubscriptions(config, { redis, bus, stream }),
+      audit,
+    }),
     sequences: new SequenceService({
       redis,
       forLarge,

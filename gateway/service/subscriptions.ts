@@ -8,6 +8,7 @@ import { TOKEN_STREAM } from "#shared/capture/captured.js";
 import { fixedError, InferenceError } from "#shared/errors.js";
 import { isRefused } from "#shared/nats/client.js";
 import { labelToken, subjectsOf, subjectsOfLabel, tokenSubject } from "#shared/queue/keys.js";
+import type { Audit } from "../auth/audit.js";
 import type { Label } from "../jobs/options.js";
 import { addressOf, findLog, type LogPlace } from "../requests/find-log.js";
 import type { Tail } from "../stream/page-status.js";
@@ -17,7 +18,7 @@ import type { SubscriptionParts } from "../subscriptions/open.js";
 import { subjectsOfReader } from "../subscriptions/reader-account.js";
 import type { Caller } from "./caller.js";
 
-export type SubscriptionServiceSettings = LogPlace & SubscriptionParts;
+export type SubscriptionServiceSettings = LogPlace & SubscriptionParts & { readonly audit?: Audit | undefined };
 
 export interface SubscriptionTerms {
   /** The index of the first record; undefined if the client names no index. */
@@ -60,9 +61,10 @@ export class SubscriptionService {
    * @throws InferenceError `unknown_request`, `not_a_stream`, `ahead_of_log`,
    * `resume_window_passed`, `subscription_limit`, `unsupported` or `unavailable`
    */
-  async toRequest({ tenant }: Caller, id: string, terms: SubscriptionTerms): Promise<Subscription> {
+  async toRequest(caller: Caller, id: string, terms: SubscriptionTerms): Promise<Subscription> {
     const { consumers } = this.#settings;
     this.#need(terms);
+    const { tenant } = caller;
     const address = addressOf(tenant, id);
     const log = await findLog(this.#settings, address);
     let tail: Tail;
@@ -78,7 +80,7 @@ export class SubscriptionService {
     const subject = tokenSubject(address);
     const wanted = { tenant, subject, durable: terms.durable, ttlMs: terms.ttlMs };
     const consumer = consumers && (await inJetStream(() => consumers.ofRequest(address, wanted, terms.from, tail)));
-    return this.#answer(wanted, consumer);
+    return this.#answer(caller, wanted, consumer);
   }
 
   /**
@@ -87,24 +89,21 @@ export class SubscriptionService {
    * @throws InferenceError `invalid_argument` for a model and a label; `unknown_model`,
    * `not_a_stream`, `subscription_limit`, `unsupported` or `unavailable`
    */
-  async toMany(
-    { tenant }: Caller,
-    { model, label }: Scope,
-    terms: Omit<SubscriptionTerms, "from">,
-  ): Promise<Subscription> {
+  async toMany(caller: Caller, { model, label }: Scope, terms: Omit<SubscriptionTerms, "from">): Promise<Subscription> {
     const { relay, consumers } = this.#settings;
     if (model !== undefined && label !== undefined) throw fixedError("invalid_argument", "subscriptionScopes");
     this.#need(terms);
     if (model !== undefined) {
-      const isGenerator = relay.models.isGenerator(model);
+      const isGenerator = caller.mayUse(model) ? relay.models.isGenerator(model) : undefined;
       if (isGenerator === undefined) throw new InferenceError("unknown_model", `Request for unknown model: '${model}'`);
       if (!isGenerator) throw fixedError("not_a_stream", "model");
     }
+    const { tenant } = caller;
     const subject =
       label === undefined ? subjectsOf(tenant, model) : subjectsOfLabel(tenant, labelToken(label.name, label.value));
     const wanted = { tenant, subject, durable: terms.durable, ttlMs: terms.ttlMs };
     const consumer = consumers && (await inJetStream(() => consumers.ofMany(wanted)));
-    return this.#answer(wanted, consumer);
+    return this.#answer(caller, wanted, consumer);
   }
 
   /** @throws InferenceError if the deployment lacks the settings for these terms */
@@ -115,8 +114,12 @@ export class SubscriptionService {
     }
   }
 
-  async #answer({ tenant, subject, ttlMs }: ConsumerTerms, consumer: Consumer | undefined): Promise<Subscription> {
-    const { servers, credentials } = this.#settings;
+  async #answer(
+    { keyId }: Caller,
+    { tenant, subject, ttlMs }: ConsumerTerms,
+    consumer: Consumer | undefined,
+  ): Promise<Subscription> {
+    const { servers, credentials, audit } = this.#settings;
     if (credentials === undefined) throw fixedError("unsupported", "natsCredentials");
     const inbox = `_INBOX_${randomBytes(16).toString("hex")}`;
     const expiresAt = Math.ceil((Date.now() + ttlMs) / 1_000);
@@ -124,12 +127,14 @@ export class SubscriptionService {
       subscribe: [subject, `${inbox}.>`],
       publish: consumer === undefined ? [] : subjectsOfReader(consumer.name),
     } satisfies Permissions;
+    const made = await credentials.make(`subscription of ${tenant}`, permissions, expiresAt);
+    audit?.note("subscription_issued", { tenant, key_id: keyId });
     return {
       subject,
       servers,
       inbox_prefix: inbox,
       expires_at: new Date(expiresAt * 1_000).toISOString(),
-      credentials: await credentials.make(`subscription of ${tenant}`, permissions, expiresAt),
+      credentials: made,
       jetstream: consumer === undefined ? null : { stream: TOKEN_STREAM, consumer: consumer.name, from: consumer.from },
     };
   }

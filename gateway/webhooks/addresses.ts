@@ -57,9 +57,13 @@ export function mayConnect(address: string, scheme: Scheme, allowed: AddressRang
   if (!ipaddr.isValid(address)) return false;
   // Treats an IPv4 address within an IPv6 address as IPv4.
   const ip = ipaddr.process(address);
-  const isListed = allowed.some(([range, bits]) => range.kind() === ip.kind() && ip.match(range, bits));
-  if (isListed) return true;
+  if (isListed(ip, allowed)) return true;
   return scheme === "https" && ip.range() === "unicast" && (ip.kind() === "ipv4" || ip.match(GLOBAL_IPV6));
+}
+
+/** @param ip IPv4 addresses within IPv6 addresses count as IPv4 if the caller has made them so */
+export function isListed(ip: ipaddr.IPv4 | ipaddr.IPv6, ranges: AddressRanges): boolean {
+  return ranges.some(([range, bits]) => range.kind() === ip.kind() && ip.match(range, bits));
 }
 
 /** The address in a URL's host; undefined if the host is a name. */

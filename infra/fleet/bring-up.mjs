@@ -8,6 +8,7 @@ import { startMember } from "./member.mjs";
 import { natsOrigins, prepareNats } from "./nats-accounts.mjs";
 import { chooseBrokerPort, isServing, LOCAL, needAnswer } from "./ports.mjs";
 import { brokerPlan, processPlans } from "./processes.mjs";
+import { noteRedisUrl, prepareOperatorKey, prepareSecrets } from "./secrets.mjs";
 
 /** @typedef {import("../setup/broker-kinds.mjs").BrokerName} BrokerName */
 /** @typedef {import("../setup/brokers.mjs").FoundBroker} FoundBroker */
@@ -46,10 +47,13 @@ export async function bringUp({ fleet, settings, brokers, home, models }) {
     bringUpBroker("nats", brokers.nats, { fleet, settings, home }),
   ]);
 
+  const secrets = prepareSecrets(home, process.env);
+  noteRedisUrl(home, redis.url);
+  const asksForKeys = (process.env["BATON_AUTH"] ?? "").includes("keys");
+  const operator = asksForKeys ? await prepareOperatorKey(secrets, redis.url) : undefined;
   const since = Date.now();
-  const members = processPlans(settings, { redis: redis.url, nats: nats.url }, nats.env).map((plan) =>
-    startMember(plan, fleet),
-  );
+  const urls = { redis: redis.url, nats: nats.url };
+  const members = processPlans(settings, urls, nats.env, secrets).map((plan) => startMember(plan, fleet));
   const { host, httpPort } = settings;
   const own = `http://${host === "0.0.0.0" || host === "::" ? LOCAL : host}:${httpPort}`;
   const count = `${settings.workers} worker${settings.workers === 1 ? "" : "s"}`;
@@ -58,7 +62,7 @@ export async function bringUp({ fleet, settings, brokers, home, models }) {
     for (const member of members) void member.firstUp.then(() => (up += 1));
     const problem = `not all of the gateway, the jobs process and ${count} are up; see ${fleet.logs}`;
     await until(fleet, FLEET_MS, async () => up === members.length, problem);
-    return await waitForModels(fleet, { own, models, workers: settings.workers, since });
+    return await waitForModels(fleet, { own, key: operator?.key, models, workers: settings.workers, since });
   });
   // A fleet without a model is of no use, and a person can mend the models. If workers have not yet
   // said why a model is missing, the fleet is still loading, and keeps running.
@@ -70,7 +74,12 @@ export async function bringUp({ fleet, settings, brokers, home, models }) {
         "Mend one of them, or unset BATON_MODEL_REPOSITORY for the demo models.",
     );
   }
-  return { url: `http://localhost:${httpPort}`, unready, brokers: { redis: redis.told, nats: nats.told } };
+  return {
+    url: `http://localhost:${httpPort}`,
+    keyFile: operator?.file,
+    unready,
+    brokers: { redis: redis.told, nats: nats.told },
+  };
 }
 
 /**
@@ -107,25 +116,31 @@ async function bringUpBroker(name, found, { fleet, settings, home }) {
  * models have a limited time.
  *
  * @param {import("./member.mjs").Fleet} fleet
- * @param {{ own: string, models: readonly string[], workers: number, since: number }} options
- *   `own`: the gateway's URL; `since`: when this start began to start workers
+ * @param {{ own: string, key: string | undefined, models: readonly string[], workers: number,
+ *   since: number }} options `own`: the gateway's URL; `key`: of the operator, if the
+ *   gateway asks for keys; `since`: when this start began to start workers
  * @returns {Promise<UnreadyModel[]>} the models that no worker serves, with a worker's reason, if
  *   any
  */
-async function waitForModels(fleet, { own, models, workers, since }) {
+async function waitForModels(fleet, { own, key, models, workers, since }) {
+  /** @param {string} path */
+  const ask = (path) => {
+    const headers = key === undefined ? {} : { authorization: `Bearer ${key}` };
+    return fetch(`${own}${path}`, { headers, signal: AbortSignal.timeout(2_000) });
+  };
   let giveUpAt = performance.now() + FLEET_MS;
   let someReady = false;
   for (;;) {
-    const failed = await failedModels(`${own}/v2/fleet`, workers, since);
+    const failed = await failedModels(() => ask("/v2/fleet"), workers, since);
     const ready = await Promise.all(
-      models.map((name) => isReady(`${own}/v2/models/${encodeURIComponent(name)}/ready`)),
+      models.map((name) => isReady(() => ask(`/v2/models/${encodeURIComponent(name)}/ready`))),
     );
     if (ready.includes(true) && !someReady) {
       someReady = true;
       giveUpAt = performance.now() + LAST_MODEL_MS;
     }
     const allTold = failed !== undefined || !ready.includes(false);
-    const isOpen = !someReady || (await isReady(`${own}/v2/health/ready`));
+    const isOpen = !someReady || (await isReady(() => ask("/v2/health/ready")));
     if ((allTold && isOpen) || fleet.ending || performance.now() > giveUpAt) {
       return models.filter((_, i) => !ready[i]).map((name) => ({ name, reason: failed?.get(name) }));
     }
@@ -137,14 +152,14 @@ async function waitForModels(fleet, { own, models, workers, since }) {
  * Why this start's own workers could not load models, by the model's name. A worker announces all
  * of its models at once.
  *
- * @param {string} fleetUrl
+ * @param {() => Promise<Response>} ask asks for the fleet
  * @param {number} workerCount
  * @param {number} since an older worker is left over from an earlier start, and does not count
  * @returns {Promise<Map<string, string> | undefined>} undefined until all workers have joined
  */
-async function failedModels(fleetUrl, workerCount, since) {
+async function failedModels(ask, workerCount, since) {
   try {
-    const response = await fetch(fleetUrl, { signal: AbortSignal.timeout(2_000) });
+    const response = await ask();
     /** @type {{ workers: { started_at: string, failed: { name: string, reason: string }[] }[] }} */
     const { workers } = JSON.parse(await response.text());
     const own = workers.filter((worker) => Date.parse(worker.started_at) >= since);
@@ -155,10 +170,10 @@ async function failedModels(fleetUrl, workerCount, since) {
   }
 }
 
-/** @param {string} url */
-async function isReady(url) {
+/** @param {() => Promise<Response>} ask */
+async function isReady(ask) {
   try {
-    const response = await fetch(url, { signal: AbortSignal.timeout(2_000) });
+    const response = await ask();
     await response.arrayBuffer(); // an unread body keeps its connection open
     return response.ok;
   } catch {

@@ -43,6 +43,8 @@ class Member {
   #lastWords = [];
   #isUp = false;
   #wasEverUp = false;
+  /** Whether its log has said that it is up. On a busy machine it may only have begun to load. */
+  #saidReady = false;
   /** Deaths in a row; 0 once the member is up. */
   #deaths = 0;
   /** @type {NodeJS.Timeout | undefined} runs until a member that says nothing counts as up */
@@ -105,7 +107,10 @@ class Member {
   #hear(line) {
     const { readyMessage, diedMessage } = this.#plan;
     this.#lastWords = [...this.#lastWords, line].slice(-20);
-    if (readyMessage !== undefined && line.message === readyMessage) this.setUp();
+    if (readyMessage !== undefined && line.message === readyMessage) {
+      this.#saidReady = true;
+      this.setUp();
+    }
     if (line.isWarning && !this.#fleet.ending) this.#warnings.show(line);
     if (diedMessage !== undefined && line.message === diedMessage) this.#afterDeathWithin(line);
   }
@@ -138,8 +143,9 @@ class Member {
    */
   async #afterDeath(how, code) {
     if (!this.#isUp) this.#deaths += 1;
-    if (this.#deaths >= this.#maxDeaths() || (code === EXIT_UNUSABLE && !this.#wasEverUp)) {
-      this.#giveUp(how);
+    const isUnusable = code === EXIT_UNUSABLE && !this.#saidReady;
+    if (this.#deaths >= this.#maxDeaths() || isUnusable) {
+      this.#giveUp(how, isUnusable ? EXIT_UNUSABLE : undefined);
       return;
     }
     say(`${this.#plan.name} ended (${how}); starting it again.`);
@@ -151,14 +157,18 @@ class Member {
     return this.#wasEverUp ? MAX_DEATHS.beenUp : MAX_DEATHS.neverUp;
   }
 
-  /** @param {string} how */
-  #giveUp(how) {
+  /**
+   * @param {string} how
+   * @param {number} [status] the exit status of the start
+   */
+  #giveUp(how, status) {
     const times = this.#deaths > 1 ? ` ${this.#deaths} times in a row` : "";
     const words = telling(this.#lastWords).map((line) => `\n  ${describe(line)}`);
     this.#fleet.giveUp(
       new Refusal(
         `${this.#plan.name} does not stay up (${how}${times}); its log is ${this.#logPath}. ` +
           `Its last words:${words.join("")}`,
+        status,
       ),
     );
   }

@@ -46,9 +46,10 @@ const PORT_IN_CONTAINER = { redis: 6379, nats: 4222 };
  * @param {import("./settings.mjs").Settings} settings
  * @param {Record<BrokerName, string>} urls
  * @param {import("./nats-accounts.mjs").NatsEnv} natsEnv
+ * @param {import("./secrets.mjs").Secrets} secrets
  * @returns {Plan[]} of the gateway, of the jobs process, then of the workers
  */
-export function processPlans(settings, urls, natsEnv) {
+export function processPlans(settings, urls, natsEnv, secrets) {
   const env = {
     ...process.env,
     ...natsEnv.all,
@@ -56,6 +57,8 @@ export function processPlans(settings, urls, natsEnv) {
     BATON_NATS_URL: urls.nats,
     BATON_HOST: settings.host,
     BATON_HTTP_PORT: String(settings.httpPort),
+    // It is about the ports of containers, and .env may have it for Docker Compose.
+    BATON_PUBLISH: "",
     BATON_MODEL_REPOSITORY: settings.repository,
     // Otherwise ONNX Runtime 1.30 reports to mobile.events.data.microsoft.com.
     ORT_DISABLE_TELEMETRY: "1",
@@ -66,7 +69,7 @@ export function processPlans(settings, urls, natsEnv) {
     name: "gateway",
     order: STOP_ORDER.gateway,
     args: [join(root, "dist/bundled/gateway/main.js")],
-    env: { ...env, ...natsEnv.gateway },
+    env: { ...env, BATON_AUTH_SECRET_FILE: secrets.BATON_AUTH_SECRET_FILE, ...natsEnv.gateway },
     readyMessage: "gateway listening",
   };
   const jobs = {

@@ -21,7 +21,7 @@ const DEFAULT_PORTS = { redis: 16_379, nats: 14_222, natsWebSocket: 14_223 };
  */
 export function startSettings(env) {
   return {
-    /** Baton asks for no password, so other machines get in only if the user says so. */
+    /** Other machines get in only if the user says so, and then need keys. */
     host: env["BATON_HOST"] || "127.0.0.1",
     httpPort: wholeNumber(env, "BATON_HTTP_PORT", 8000, 65_535),
     workers: wholeNumber(env, "BATON_WORKERS", 2, 64),

@@ -24,6 +24,16 @@ export async function prepare(env, options) {
   const logs = join(home, "logs");
   needWritable(logs);
   const brokers = await findBrokers(env, logs, options);
+  await prepareBuild(logs);
+  return { home, logs, brokers };
+}
+
+/**
+ * Installs the dependencies and builds, if either is not current.
+ *
+ * @param {string} logs a folder
+ */
+export async function prepareBuild(logs) {
   // Two set-ups in one checkout would pull node_modules from under each other.
   const lock = join(root, ".baton/setup.lock");
   needWritable(join(root, ".baton"), "the checkout has to be writable for dependencies and the build.");
@@ -37,5 +47,4 @@ export async function prepare(env, options) {
   await build(logs);
   makeTutorialModel(join(root, "infra/models/my_lstm_model"));
   dropLock(lock);
-  return { home, logs, brokers };
 }

@@ -24,8 +24,13 @@ export function codeOf(error) {
   return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
 }
 
-/** A pipe or a CI log gets whole lines only: no cursor movement and no redrawn line. */
-const tty = process.stdout.isTTY;
+/** @type {NodeJS.WriteStream} */
+let out = process.stdout;
+
+/** Keeps standard output free for the result of a program. */
+export function useStandardError() {
+  out = process.stderr;
+}
 
 /** The progress line on the screen, without a line end; empty if there is no such line. */
 let live = "";
@@ -33,8 +38,8 @@ let live = "";
 /** @param {string} line */
 export function say(line) {
   clearLive();
-  process.stdout.write(`${line}\n`);
-  if (live !== "") process.stdout.write(live);
+  out.write(`${line}\n`);
+  if (live !== "") out.write(live);
 }
 
 /**
@@ -51,7 +56,8 @@ export async function step(label, work) {
   let ticks = 0;
   const ticker = setInterval(() => {
     ticks += 1;
-    if (tty) showLive(`${label} … ${seconds()} s`);
+    // A pipe or a CI log gets whole lines only: no cursor movement and no redrawn line.
+    if (out.isTTY) showLive(`${label} … ${seconds()} s`);
     else if (ticks === 1) say(`${label} …`);
     else if (ticks % 15 === 0) say(`${label} … ${seconds()} s`);
   }, 1000);
@@ -72,9 +78,9 @@ export async function step(label, work) {
 function showLive(line) {
   clearLive();
   live = line;
-  process.stdout.write(line);
+  out.write(line);
 }
 
 function clearLive() {
-  if (live !== "") process.stdout.write("\r\x1b[2K");
+  if (live !== "") out.write("\r\x1b[2K");
 }

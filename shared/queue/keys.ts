@@ -234,6 +234,28 @@ export function wantedKey(bucket: number): string {
   return `wanted:${bucketTag(bucket)}`;
 }
 
+/** The keys of API keys and tenants; all lie in one slot. */
+export const ownerKeys = {
+  /** string: a key (JSON) */
+  key: (id: string) => `{keys}:key:${id}`,
+  /** string: a tenant (JSON) */
+  tenant: (tenant: string) => `{keys}:tenant:${tenant}`,
+  /** zset: id of each key → Redis ms of the making */
+  ids: "{keys}:ids",
+  /** zset: id of each key of the tenant → Redis ms of the making */
+  idsOf: (tenant: string) => `{keys}:ids:${tenant}`,
+  /** zset: each tenant → Redis ms of the making */
+  tenants: "{keys}:tenants",
+  /** zset: id of each key with the scope `operator` → Redis ms at which the key expires */
+  operators: "{keys}:operators",
+  /** hash: id of each key that was used → Redis ms of its last use, a minute late at most */
+  used: "{keys}:used",
+  /** string: the sealed answer that shows a new key, kept for repeated calls */
+  kept: (name: string) => `{keys}:kept:${name}`,
+  /** stream: the changes of all records, for gateways */
+  changes: "{keys}:changes",
+};
+
 /** The keys of webhooks and of deliveries; all lie in one slot. */
 export const webhookKeys = {
   /** hash tenant → how often the tenant's webhooks have changed */

@@ -7,6 +7,7 @@ import { median, ratio, type Wanted } from "./support/statistics.js";
 import { OFFERED, type FleetResult, type StepRound } from "./steps/scenarios.js";
 import { hotFigures } from "./hot/figures.js";
 import type { HotRound } from "./hot/scenarios.js";
+import { ownersFigures, type OwnersRound } from "./owners/scenarios.js";
 import { queueFigures } from "./queue/laws.js";
 import type { QueueRound } from "./queue/scenarios.js";
 import { streamFigures } from "./streams/figures.js";
@@ -87,10 +88,11 @@ const stepFigures: readonly Wanted<StepRound>[] = [
   }),
 ];
 
-export type Round = StepRound & StagesRound & StreamRound & QueueRound & HotRound;
+export type Round = StepRound & StagesRound & StreamRound & QueueRound & HotRound & OwnersRound;
 
 export function figures(rounds: readonly Partial<Round>[]): Figure[] {
-  return figuresOf<Round>([...stepFigures, ...stagesFigures, ...streamFigures, ...queueFigures, ...hotFigures], rounds);
+  const others = [...queueFigures, ...hotFigures, ...ownersFigures];
+  return figuresOf<Round>([...stepFigures, ...stagesFigures, ...streamFigures, ...others], rounds);
 }
 
 export function figuresOf<Round>(wanted: readonly Wanted<Round>[], rounds: readonly Partial<Round>[]): Figure[] {

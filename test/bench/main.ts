@@ -3,8 +3,9 @@
  * job per inference, on the same models and in the same run. `--quick` takes about a minute, for a
  * first look; `--rounds N` and `--only fleet,bare64,…` narrow the run further. `--only streams`
  * measures generation instead, `--only queue` the queue's cost for Redis, and
- * `--only steps,streams,queue` everything. `--only stages` says where the time of a step goes, and
- * `--only hot --against FOLDER` measures this build beside the build of another checkout.
+ * `--only steps,streams,queue` everything. `--only owners` measures what keys cost, `--only stages`
+ * says where the time of a step goes, and `--only hot --against FOLDER` measures this build beside
+ * the build of another checkout.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -17,6 +18,7 @@ import { runChild } from "./support/child.js";
 import { chosen, runRounds } from "./support/rounds.js";
 import { figures, printFigures, type Round } from "./figures.js";
 import { hotNames, hotScenarios, type HotRound } from "./hot/scenarios.js";
+import { ownersNames, ownersScenarios, type OwnersRound } from "./owners/scenarios.js";
 import { queueDetails } from "./queue/laws.js";
 import { queueNames, queueScenarios, type QueueRound } from "./queue/scenarios.js";
 import { startBenchFleet } from "./support/fleet.js";
@@ -44,6 +46,7 @@ const names = chosen(options.only, {
   streams: streamNames,
   queue: queueNames,
   hot: hotNames,
+  owners: ownersNames,
 });
 
 // Leaving by `exit` ends every started process, too.
@@ -128,18 +131,24 @@ async function measureHot(onClose: Closing): Promise<Partial<HotRound>[]> {
   return runRounds(scenarios, { rounds, names: names.hot, progress });
 }
 
+function measureOwners(): Promise<Partial<OwnersRound>[]> {
+  return runRounds(ownersScenarios(), { rounds, names: names.owners, progress });
+}
+
 try {
   const steps = names.steps.length === 0 ? [] : await closing(measureSteps);
   const stages = names.stages.length === 0 ? [] : await closing(measureStages);
   const streams = names.streams.length === 0 ? [] : await closing(measureStreams);
   const queue = names.queue.length === 0 ? [] : await measureQueue();
   const hot = names.hot.length === 0 ? [] : await closing(measureHot);
+  const owners = names.owners.length === 0 ? [] : await measureOwners();
   const measured = Array.from({ length: rounds }, (_, i): Partial<Round> => ({
     ...steps[i],
     ...stages[i],
     ...streams[i],
     ...queue[i],
     ...hot[i],
+    ...owners[i],
   }));
   const results = measured.flatMap((round) => Object.values(round));
   const total = (count: "checked" | "wrong") => results.reduce((sum, result) => sum + result[count], 0);

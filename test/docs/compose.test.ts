@@ -27,7 +27,15 @@ function services(...profiles: readonly string[]): Readonly<Record<string, Servi
 
 describe.skipIf(!there)(`docker-compose.yml${skipped}`, () => {
   it("starts no worker on a GPU unless it is asked for", () => {
-    expect(Object.keys(services()).sort()).toEqual(["gateway", "jobs", "nats", "nats-keys", "redis", "worker"]);
+    expect(Object.keys(services()).sort()).toEqual([
+      "auth-keys",
+      "gateway",
+      "jobs",
+      "nats",
+      "nats-keys",
+      "redis",
+      "worker",
+    ]);
   });
 
   it("has workers for both kinds of cards, with the settings of the others", () => {

@@ -2,9 +2,12 @@
  * The commands and programs of the README and of docs/ run without a change in any byte; the test's
  * gateway answers for port 8000. Only the demo with audio has a test elsewhere.
  */
-import { readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { connect, credsAuthenticator } from "nats";
-import { describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
+import { makePepper } from "../../gateway/auth/pepper.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { recordsIn } from "../support/streams/event-source.js";
 import { until } from "../support/until.js";
@@ -20,6 +23,7 @@ const COMMANDS: Readonly<Record<string, number>> = {
   "docs/batches.md": 2,
   "docs/command-line.md": 1,
   "docs/jobs.md": 3,
+  "docs/keys.md": 3,
   "docs/models.md": 3,
   "docs/sequences.md": 2,
   "docs/streams.md": 3,
@@ -38,16 +42,17 @@ describe("the first requests", () => {
     return runPasted(["sh", "-e"], block, served.url);
   };
 
-  it("are twenty-one, two of them in the demo with audio, and the start stands before them", () => {
+  it("are twenty-three, two of them in the demo with audio, and the starts stand before them", () => {
     const commands = pages.map(({ path }) => [path, blocksOf("sh", path).length] as const);
     expect(Object.fromEntries(commands.filter(([, count]) => count > 0))).toEqual(COMMANDS);
-    expect(Object.values(COMMANDS).reduce((sum, count) => sum + count)).toBe(1 + 21);
+    expect(Object.values(COMMANDS).reduce((sum, count) => sum + count)).toBe(2 + 23);
     expect(blocksOf("sh", "docs/models.md").map((block) => block.includes("infra/demos/silero-vad"))).toEqual([
       true,
       true,
       false,
     ]);
     expect(blocksOf("sh", "README.md")[0]).toBe("npm start\n");
+    expect(blocksOf("sh", "docs/keys.md")[0]).toBe("BATON_AUTH=keys BATON_HOST=0.0.0.0 npm start\n");
   });
 
   it("are in blocks of a language that runs, and all other blocks are samples", () => {
@@ -186,10 +191,39 @@ describe("the first requests", () => {
     expect(models.map(({ name }) => name).sort()).toEqual([...demo].sort());
   });
 
-  it("have all run, but for the start and the demo with audio", () => {
+  it("have all run, but for the starts, the demo with audio, and those of a fleet with keys", () => {
     const all = pages.flatMap(({ path }) => blocksOf("sh", path));
-    const elsewhere = (block: string) => block === "npm start\n" || block.includes("infra/demos/silero-vad");
+    const elsewhere = (block: string) =>
+      block.endsWith("npm start\n") || /infra\/demos\/silero-vad|npm run -s keys/.test(block);
     expect(pasted).toEqual(new Set(all.filter((block) => !elsewhere(block))));
+  });
+});
+
+describe("the commands for keys", () => {
+  const folder = mkdtempSync(join(tmpdir(), "baton-docs-keys-"));
+  const pepper = join(folder, "pepper");
+  makePepper(pepper);
+  afterAll(() => rmSync(folder, { recursive: true }));
+  const served = useFleet({
+    models: ["tale-gpt"],
+    env: { BATON_AUTH: "keys", BATON_AUTH_SECRET_FILE: pepper, BATON_AUTH_OPEN: "health,metadata" },
+  });
+  const paste = (index: number) => {
+    const settings = { BATON_HOME: folder, BATON_REDIS_URL: served.fleet.redis.url, BATON_AUTH_SECRET_FILE: pepper };
+    return runPasted(["sh", "-e"], blocksOf("sh", "docs/keys.md")[index] ?? "", served.url, settings);
+  };
+
+  it("make a key that is let in, and show the operator's", { timeout: 120_000 }, async () => {
+    const [models = "", operator] = (await paste(1)).trim().split("\n");
+    expect(JSON.parse(models)).toMatchObject({ object: "list", data: [{ id: "tale-gpt" }] });
+    expect(operator).toMatch(/^bt_\w+$/);
+  });
+
+  it("rotate a key and revoke it", { timeout: 120_000 }, async () => {
+    const said = await paste(2);
+    expect(said).toMatch(/^bt_\w+\n\{\n {2}"id": /);
+    expect(said).toContain('"state": "revoked"');
+    expect(said).toMatch(/^\w{12} {2}acme {2}active {2}…\w{4} {2}infer,.* {2}ci$/m);
   });
 });
 

@@ -149,7 +149,8 @@ describe("`npm start`", () => {
   }, 150_000);
 
   it("shows the last words of a worker whose settings are wrong", async () => {
-    const said = await refusal(makeRepository(join(folder, "models"), ["simple"]), { BATON_INTRA_OP_THREADS: "many" });
+    const models = makeRepository(join(folder, "models"), ["simple"]);
+    const said = await refusal(models, { BATON_INTRA_OP_THREADS: "many" }, 78);
     expect(said).toMatch(/worker-1 does not stay up \(exit status 78\).*Its last words:/);
     expect(said).toContain("BATON_INTRA_OP_THREADS");
   }, 150_000);

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { NatsObjectStore } from "#shared/nats/object-store.js";
 import { connectRedis, whenReady, type RedisClient } from "#shared/redis/connect.js";
 import { Files } from "../../gateway/files/files.js";
-import { tenantFrom } from "../../gateway/http/tenant.js";
+import { openGuard } from "../../gateway/http/guard.js";
 import { FileService } from "../../gateway/service/files.js";
 import { statusesIn } from "../fixtures/requests.js";
 import { startNats, type NatsServer } from "../support/brokers/nats.js";
@@ -41,7 +41,7 @@ beforeAll(async () => {
   const files = new Files({ redis, store, limits, ttlMs: 60_000, log: silentLog });
   gateway = await TestGateway.start({
     files: new FileService(files),
-    tenantOf: tenantFrom("x-tenant"),
+    guard: openGuard("x-tenant"),
     server: { limits: { requestMs: REQUEST_MS }, uploadMs: UPLOAD_MS },
   });
 });

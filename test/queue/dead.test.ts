@@ -1,4 +1,6 @@
 /** Requests that were set aside: their records, who may read them, and for how long. */
+import { anyOwner } from "../../gateway/auth/owner.js";
+import { Caller } from "../../gateway/service/caller.js";
 import { describe, expect, it } from "vitest";
 import { decodeRequestId } from "#shared/queue/address.js";
 import { readDeadRequest, removeDeadRequest } from "#shared/queue/dead/dead-request.js";
@@ -70,7 +72,7 @@ describe("a request that is set aside", () => {
     const times: number[] = [];
     let pages = 0;
     for (let after: string | undefined, more = true; more; pages++) {
-      const page = await requests.list({ tenant: "green" }, { limit: 10, after }, undefined);
+      const page = await requests.list(Caller.of(anyOwner("green")), { limit: 10, after }, undefined);
       expect(page.data.length).toBeLessThanOrEqual(10);
       found.push(...page.data.map((one) => decodeRequestId(one.request_id ?? "", "green")?.request ?? ""));
       times.push(...page.data.map((one) => Date.parse(one.set_aside_at)));

@@ -1,4 +1,6 @@
 /** One function for each operation, which returns the outcome that the test compares. */
+import { anyOwner } from "../../gateway/auth/owner.js";
+import { Caller } from "../../gateway/service/caller.js";
 import { DEFAULT_TENANT } from "#shared/contract/tenant.js";
 import type { JsonObject } from "#shared/json/parse.js";
 import type { GenerationRequest } from "../../gateway/admission/inference.js";
@@ -16,7 +18,7 @@ interface Floor extends Services {
   readonly parts: Parts;
 }
 
-const caller = { tenant: DEFAULT_TENANT };
+const caller = Caller.of(anyOwner(DEFAULT_TENANT));
 const MODEL = { model: "simple", version: undefined };
 const never = new AbortController().signal;
 
@@ -39,7 +41,15 @@ export const operations: Readonly<Record<string, (floor: Floor) => Promise<unkno
     const body = bytesOf(addition(3));
     const reading = { path: "infer", headerLength: undefined, model, others, limits } as const;
     const read = await new RequestReader().read(body, body.length, reading, () => undefined);
-    const call = { ...caller, model, version: undefined, others, inference, limits, printer: new TensorPrinter() };
+    const call = {
+      tenant: caller.tenant,
+      model,
+      version: undefined,
+      others,
+      inference,
+      limits,
+      printer: new TensorPrinter(),
+    };
     const background = { idempotencyKey: undefined, background: false, gone: () => never };
     return firstOutput(await answerInfer({ ...call, ...background }, read));
   },
@@ -132,7 +142,7 @@ interface AnsweredLine {
 }
 
 function completion({ directory }: Floor["fleet"], body: JsonObject) {
-  const terms = { ...caller, deadlineMs: 60_000, background: false };
+  const terms = { tenant: caller.tenant, deadlineMs: 60_000, background: false };
   return parseCompletionRequest({ model: "tale-gpt", prompt: "Once", seed: 3, ...body }, directory, undefined, terms);
 }
 

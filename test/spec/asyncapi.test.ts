@@ -1,10 +1,10 @@
 /** `/v2/asyncapi.json` on the wire: the document needs no tenant, and has one method. */
 import { expect, it } from "vitest";
-import { tenantFrom } from "../../gateway/http/tenant.js";
+import { openGuard } from "../../gateway/http/guard.js";
 import { exchange } from "../support/gateway/http.js";
 import { useRequestLab } from "../support/streams/request-lab.js";
 
-const lab = useRequestLab(tenantFrom("x-tenant"));
+const lab = useRequestLab(openGuard("x-tenant"));
 const own = { "x-tenant": "default" };
 
 it("the AsyncAPI document is for everybody, and says nothing of anybody", async () => {

@@ -8,7 +8,7 @@ import { UnusableError } from "#shared/exit.js";
 import { bucketOf } from "#shared/queue/address.js";
 import { registryKeys } from "#shared/queue/keys.js";
 import { connectRedis, whenReady, type RedisClient } from "#shared/redis/connect.js";
-import { joinDeployment } from "#shared/queue/deployment.js";
+import { joinDeployment, requireKeys } from "#shared/queue/deployment.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { startRedis, type RedisServer } from "../support/brokers/redis.js";
 import { silentLog } from "../support/silent.js";
@@ -48,6 +48,31 @@ describe("the deployment record", () => {
     await expect.poll(() => redis.hgetBuffer(registryKeys.deployment, "secret")).toEqual(secret);
     const late = await joined();
     expect([late.secret(), before.secret()]).toEqual([secret, secret]);
+  });
+
+  it("refuses a gateway without keys beside gateways with keys", async () => {
+    const join = (auth: "required" | "off" | undefined) =>
+      joinDeployment({ redis, buckets: 16, auth, log: silentLog, signal: AbortSignal.abort() });
+    await join("off");
+    await join("required");
+    await expect(join("off")).rejects.toThrow(/^Other gateways of this deployment ask for keys, and this one would/);
+    await join(undefined);
+    await requireKeys(redis, false);
+    await join("off");
+    // A gateway with keys that runs says it once, and not again.
+    const running = new AbortController();
+    await joinDeployment({ redis, buckets: 16, auth: "required", log: silentLog, signal: running.signal });
+    await requireKeys(redis, false);
+    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    expect(await redis.hget(registryKeys.deployment, "auth")).toBeNull();
+    running.abort();
+    // Whichever process puts back a record that Redis has lost, it still asks for keys.
+    await join("required");
+    await joined();
+    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    await redis.del(registryKeys.deployment);
+    await expect.poll(() => redis.hget(registryKeys.deployment, "auth")).toBe("required");
+    await requireKeys(redis, false);
   });
 
   it("refuses a process with another number of buckets, in words", async () => {

@@ -6,7 +6,7 @@ import { request as httpRequest } from "node:http";
 import { describe, expect, it } from "vitest";
 import { outcomeKey } from "#shared/queue/keys.js";
 import { encodeFrame } from "#shared/frame.js";
-import { tenantFrom } from "../../gateway/http/tenant.js";
+import { openGuard } from "../../gateway/http/guard.js";
 import { offsetOf } from "../../gateway/api/streams/durable-form.js";
 import { recordAt, wholeStream } from "../fixtures/token-records.js";
 import { exchange } from "../support/gateway/http.js";
@@ -14,7 +14,7 @@ import { listen, useRequestLab, type Begun } from "../support/streams/request-la
 import type { Writer } from "../support/streams/writer.js";
 import { until } from "../support/until.js";
 
-const lab = useRequestLab(tenantFrom("x-tenant"));
+const lab = useRequestLab(openGuard("x-tenant"));
 const own = { "x-tenant": "default" };
 
 /**

@@ -2,6 +2,8 @@
  * `/v2/requests/<id>`: its state, its end by a client, and requests without a waiting client, at a
  * gateway in this process with real brokers behind it.
  */
+import { anyOwner } from "../../gateway/auth/owner.js";
+import { Caller } from "../../gateway/service/caller.js";
 import { request as httpRequest } from "node:http";
 import { describe, expect, it } from "vitest";
 import { DEFAULT_TENANT } from "#shared/contract/tenant.js";
@@ -231,13 +233,13 @@ describe("another tenant", () => {
     const { stream, writer } = await lab().begin();
     const before = await writer.fields();
     const unknown = { code: "unknown_request" };
-    const other = { tenant: "other" };
+    const other = Caller.of(anyOwner("other"));
     await expect(requests.open(other, stream.id, 0)).rejects.toMatchObject(unknown);
     await expect(requests.status(other, stream.id)).rejects.toMatchObject(unknown);
     await expect(requests.cancel(other, stream.id)).rejects.toMatchObject(unknown);
     await expect(requests.detach(other, stream.id)).rejects.toMatchObject(unknown);
     expect(await writer.fields()).toEqual(before);
-    expect((await requests.status({ tenant: DEFAULT_TENANT }, stream.id)).state).toBe("queued");
+    expect((await requests.status(Caller.of(anyOwner(DEFAULT_TENANT)), stream.id)).state).toBe("queued");
     await stream.cancel();
   });
 

@@ -1,4 +1,7 @@
 /** Adds declared endpoints to the router: each path with its methods, in the declared order. */
+import type { Owner } from "../../auth/owner.js";
+import { admitTo, askingOf } from "../../http/guard.js";
+import { noteOwner } from "../../http/opened.js";
 import type { Router } from "../../http/router.js";
 import { Asked, type AskedTerms } from "./asked.js";
 import type { Endpoint } from "./endpoint.js";
@@ -10,14 +13,23 @@ export function addEndpoints<S>(
   service: S,
   terms: Omit<AskedTerms, "onBug">,
 ): void {
+  const { guard } = terms;
   const all = { ...terms, onBug: router.onBug };
   for (const [path, group] of byPath(endpoints)) {
     const handlers = group.map((endpoint) => {
       const { method } = endpoint;
       const headers = Object.entries(endpoint.headers ?? {});
+      const { right, otherRight = "read", open } = endpoint;
+      const isOpen = !guard.asks || (open !== undefined && guard.open.has(open));
       const answer = (c: Parameters<typeof router.onBug>[1]) => {
         for (const [name, value] of headers) c.env.outgoing.appendHeader(name, value);
-        return endpoint.handle(new Asked(endpoint, c, all), service);
+        const handle = (owner?: Owner) => {
+          if (owner !== undefined) noteOwner(c.env.outgoing, guard, owner);
+          return endpoint.handle(new Asked(endpoint, c, all, owner), service);
+        };
+        if (isOpen) return handle();
+        const owner = admitTo(guard, askingOf(c.env.incoming), right ?? otherRight);
+        return owner instanceof Promise ? owner.then(handle) : handle(owner);
       };
       return [method, answer];
     });

@@ -4,17 +4,19 @@ import type { Context } from "hono";
 import { InferenceError } from "#shared/errors.js";
 import type { Bodies, BodyTerms } from "../../http/bodies.js";
 import { readIdempotencyKey } from "../../http/headers.js";
+import type { Owner } from "../../auth/owner.js";
+import { visible, type ModelDirectory } from "../../fleet/models.js";
 import type { Limits } from "../../formats/limits.js";
 import type { GatewayEnv } from "../../http/router.js";
-import type { TenantOf } from "../../http/tenant.js";
-import type { Caller } from "../../service/caller.js";
+import { askingOf, type Guard } from "../../http/guard.js";
+import { Caller } from "../../service/caller.js";
 import type { Endpoint } from "./endpoint.js";
 import { readMembers, type Members, type MemberValues } from "./members.js";
 import { readQuery, type Parameters, type ParameterValues } from "./parameters.js";
 
 /** What reading a request takes. */
 export interface AskedTerms {
-  readonly tenantOf: TenantOf;
+  readonly guard: Guard;
   readonly bodies: Bodies;
   readonly limits: Limits;
   readonly onBug: (error: unknown, c: Context<GatewayEnv>) => void;
@@ -22,18 +24,23 @@ export interface AskedTerms {
 
 export class Asked<P extends Parameters = Parameters, M extends Members = Members> {
   readonly #caller: Caller | undefined;
+  readonly #owner: Owner | undefined;
   readonly query: ParameterValues<P>;
   readonly #endpoint: Endpoint;
   readonly #c: Context<GatewayEnv>;
   readonly #terms: AskedTerms;
 
-  /** @throws InferenceError if the request names no tenant, or its query is wrong */
-  constructor(endpoint: Endpoint, c: Context<GatewayEnv>, terms: AskedTerms) {
+  /**
+   * @param owner undefined if the guard lets every request in, or the path is open
+   * @throws InferenceError if the request names no tenant, or its query is wrong
+   */
+  constructor(endpoint: Endpoint, c: Context<GatewayEnv>, terms: AskedTerms, owner: Owner | undefined) {
     this.#endpoint = endpoint;
     this.#c = c;
     this.#terms = terms;
+    this.#owner = owner;
     const { right, query, ignoresOthers, isWebSocket = false } = endpoint;
-    this.#caller = right === undefined || isWebSocket ? undefined : { tenant: this.#tenant() };
+    this.#caller = right === undefined || isWebSocket ? undefined : this.#callerOf(owner);
     const isRead = query !== undefined && !isWebSocket;
     this.query = isRead ? readQuery(this.incoming.url ?? "", query as P, ignoresOthers) : ({} as ParameterValues<P>);
   }
@@ -42,6 +49,11 @@ export class Asked<P extends Parameters = Parameters, M extends Members = Member
   get caller(): Caller {
     if (this.#caller === undefined) throw new TypeError(`${this.#endpoint.path} declares no right`);
     return this.#caller;
+  }
+
+  /** The models that exist for the caller. */
+  models({ directory }: { readonly directory: ModelDirectory }): ModelDirectory {
+    return this.#owner === undefined ? directory : visible(directory, this.#owner.mayUse);
   }
 
   get incoming(): IncomingMessage {
@@ -88,11 +100,14 @@ export class Asked<P extends Parameters = Parameters, M extends Members = Member
   }
 
   /** @throws InferenceError if the request names no tenant, and has to */
-  #tenant(): string {
+  #callerOf(owner: Owner | undefined): Caller {
+    if (owner !== undefined) return Caller.of(owner);
     try {
-      return this.#terms.tenantOf(this.incoming);
+      const found = this.#terms.guard.ownerOf(askingOf(this.incoming));
+      if (found instanceof Promise) throw new TypeError("a guard that asks has judged the request before");
+      return Caller.of(found);
     } catch (error) {
-      if (this.#endpoint.isTenantOptional === true && error instanceof InferenceError) return "";
+      if (this.#endpoint.isTenantOptional === true && error instanceof InferenceError) return Caller.nobody;
       throw error;
     }
   }

@@ -4,15 +4,14 @@
  */
 import type { z } from "zod";
 import type { ErrorCode } from "#shared/errors.js";
+import type { Scope } from "../../auth/scopes.js";
+import type { OpenGroup } from "../../auth/settings.js";
 import type { Reply } from "../../formats/reply.js";
 import type { Asked } from "./asked.js";
 import type { Members } from "./members.js";
 import type { Parameters } from "./parameters.js";
 
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
-
-/** Every caller has the right `use` to the things of its own tenant. */
-export type Right = "use";
 
 /** The body of an answer: JSON of a shape, bytes or events of a media type, or nothing. */
 export type Answer =
@@ -24,8 +23,15 @@ export interface Declared<S, P extends Parameters, M extends Members> {
   readonly method: Method;
   /** A segment `:name` is chosen by the client. */
   readonly path: string;
-  /** Undefined if the answer is the same for every tenant. Then the gateway reads no tenant. */
-  readonly right?: Right;
+  /**
+   * What a caller must be allowed to do. Undefined if the answer is the same for every tenant: then
+   * the gateway reads no tenant, and a key needs `otherRight`. `any`: a key needs no scope.
+   */
+  readonly right?: Scope | "any";
+  /** What a key must allow on a path whose answer is the same for every tenant; absent: `read`. */
+  readonly otherRight?: Scope;
+  /** Absent if the path is never open. */
+  readonly open?: OpenGroup;
   /** Whether a caller without a valid tenant may ask, too. Then `caller.tenant` is empty. */
   readonly isTenantOptional?: boolean;
   /** What the endpoint does, in one sentence. */

@@ -8,6 +8,7 @@ import { pipeline } from "node:stream/promises";
 import { fixedError, InferenceError } from "#shared/errors.js";
 import { errorBody, errorReply } from "../../formats/errors.js";
 import { noContent, withHeaders, type Reply } from "../../formats/reply.js";
+import { endWithKey } from "../../http/opened.js";
 import { openSse } from "../../http/sse.js";
 import { endWhenStopping } from "../../http/stopping.js";
 import type { RequestService } from "../../service/requests.js";
@@ -42,7 +43,7 @@ const endpoint = endpointsOf<RequestService>();
 const readEndpoint = endpoint({
   method: "GET",
   path: PATH,
-  right: "use",
+  right: "read",
   does: "Reads the records of a request as a stream of the Durable Streams protocol.",
   query: readingQuery,
   headers: {
@@ -169,7 +170,10 @@ async function longPoll(
   return isKnown(etag, incoming.headers) ? { ...reply, status: 304, body: [] } : reply;
 }
 
-/** Waits for records, until the time is over, the gateway stops, or the client has gone. */
+/**
+ * Waits for records, until the time is over, the gateway stops, or the client has gone.
+ * @throws InferenceError if the client's key is good no longer
+ */
 async function nextPiece(log: StreamLog, from: number, outgoing: ServerResponse): Promise<Piece> {
   const enough = new AbortController();
   const end = () => enough.abort();
@@ -178,8 +182,15 @@ async function nextPiece(log: StreamLog, from: number, outgoing: ServerResponse)
   if (outgoing.destroyed) end();
   else outgoing.once("close", end);
   endWhenStopping(outgoing, end);
+  let fault: InferenceError | undefined;
+  endWithKey(outgoing, (found) => {
+    fault = found;
+    end();
+  });
   try {
-    return await log.next(from, enough.signal);
+    const piece = await log.next(from, enough.signal);
+    if (fault !== undefined) throw fault;
+    return piece;
   } finally {
     clearTimeout(timeout);
   }

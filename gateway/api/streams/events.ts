@@ -24,7 +24,7 @@ export const eventEndpoints = [
   endpoint({
     method: "GET",
     path: "/v2/requests/:id/events",
-    right: "use",
+    right: "read",
     does: "Sends the records of a request as server-sent events, from the client's position on.",
     query: positionQuery,
     ignoresOthers: true,

@@ -7,13 +7,14 @@ import { STATUS_CODES, type IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { WebSocket, WebSocketServer } from "ws";
 import { z } from "zod";
-import { fixedError, InferenceError } from "#shared/errors.js";
+import { fixedError, InferenceError, type ErrorCode } from "#shared/errors.js";
 import { errorReply, isRefusal } from "../../formats/errors.js";
 import { chooseRequestId } from "../../http/headers.js";
 import { withHeaders, type Reply } from "../../formats/reply.js";
 import type { Log } from "../../http/router.js";
 import type { Cursor } from "../../stream/cursor.js";
-import { onlyTenant, type TenantOf } from "../../http/tenant.js";
+import { admitTo, askingOf, openGuard, type Guard } from "../../http/guard.js";
+import { Caller } from "../../service/caller.js";
 import type { RequestService } from "../../service/requests.js";
 import { endpointsOf } from "../endpoint/endpoint.js";
 import { readQuery } from "../endpoint/parameters.js";
@@ -25,7 +26,7 @@ export const webSocketEndpoints = [
   endpoint({
     method: "GET",
     path: "/v2/requests/:id/ws",
-    right: "use",
+    right: "read",
     does: "Sends the records of a request as messages of a WebSocket, from the client's position on.",
     query: positionQuery,
     ignoresOthers: true,
@@ -48,7 +49,7 @@ export const webSocketEndpoints = [
 export interface WebSocketSettings {
   readonly requests: RequestService;
   /** By default all clients belong to the same tenant. */
-  readonly tenantOf?: TenantOf;
+  readonly guard?: Guard;
   /** Called for each failure that is a bug and no refusal. */
   readonly log: Log;
   /** Time between two pings; the gateway cuts a client that has not answered a ping by the next. */
@@ -72,6 +73,9 @@ const goingAway = 1001;
 const policyViolation = 1008;
 const internalError = 1011;
 const tryAgainLater = 1013;
+/** Private codes, like the statuses of HTTP. */
+const unauthorized = 4401;
+const forbidden = 4403;
 
 export class WebSocketEndpoint {
   readonly #settings: WebSocketSettings;
@@ -103,19 +107,24 @@ export class WebSocketEndpoint {
   /** Upgrades the connection and sends the records, or refuses with an HTTP reply. */
   async accept(incoming: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     socket.on("error", () => socket.destroy());
-    const { requests, tenantOf = onlyTenant, log } = this.#settings;
+    const { requests, guard = openGuard(), log } = this.#settings;
     try {
       if (this.#closing) throw fixedError("unavailable", "webSocketStopping");
-      const caller = { tenant: tenantOf(incoming) };
+      const owner = await admitTo(guard, askingOf(incoming), "read");
       const { after } = readQuery(incoming.url ?? "", positionQuery, true);
-      const cursor = await requests.open(caller, idOf(incoming) ?? "", firstIndex(after, incoming.headers));
+      const cursor = await requests.open(Caller.of(owner), idOf(incoming) ?? "", firstIndex(after, incoming.headers));
       this.#server.handleUpgrade(incoming, socket, head, (client) => {
         this.#watch(client);
         if (this.#closing) client.close(goingAway);
+        client.on(
+          "close",
+          guard.watch(owner, ({ code }) => refuseClient(client, code)),
+        );
         sendRecords(client, socket, cursor).catch((error: unknown) => log({ err: error }, "websocket failed"));
       });
     } catch (error) {
-      if (!isRefusal(error)) log({ err: error }, "websocket failed");
+      if (isRefusal(error)) guard.audit?.refused(error, incoming);
+      else log({ err: error }, "websocket failed");
       refuseWebSocket(socket, incoming, errorReply(error));
     }
   }
@@ -149,6 +158,12 @@ export class WebSocketEndpoint {
       if (isBinary || data.length > maxIgnoredBytes) client.close(policyViolation);
     });
   }
+}
+
+/** Ends a WebSocket whose key is good no longer. @param fault of the key */
+function refuseClient(client: WebSocket, fault: ErrorCode): void {
+  if (fault === "tenant_suspended") client.close(forbidden, fault);
+  else client.close(unauthorized, "invalid_api_key");
 }
 
 /** @returns the request id in the path; undefined for another path */

@@ -10,10 +10,13 @@ import { BullMQAdapter } from "@bull-board/api/bullMQAdapter";
 import { HonoAdapter } from "@bull-board/hono";
 import { serveStatic } from "@hono/node-server/serve-static";
 import type { Queue } from "bullmq";
-import { Hono } from "hono";
+import { Hono, type Context } from "hono";
 import { basicAuth } from "hono/basic-auth";
 import { errorKinds } from "#shared/errors.js";
+import type { Audit } from "../../auth/audit.js";
 import type { BrowserRules } from "../../http/browsers.js";
+import { Peers } from "../../http/peers.js";
+import { RequestAudit } from "../../http/request-audit.js";
 import type { GatewayEnv, Log } from "../../http/router.js";
 import { startServer, type RunningServer } from "../../server.js";
 
@@ -25,6 +28,7 @@ export interface BoardSettings {
   readonly token: string;
   /** All queues of the process. */
   readonly queues: readonly Queue[];
+  readonly audit: Audit;
   readonly log: Log;
 }
 
@@ -48,7 +52,7 @@ const headers = {
   "cache-control": "no-store",
 };
 
-export function startBoard({ port, host, token, queues, log }: BoardSettings): Promise<RunningServer> {
+export function startBoard({ port, host, token, queues, audit, log }: BoardSettings): Promise<RunningServer> {
   const adapter = new HonoAdapter(serveStatic);
   createBullBoard({
     queues: queues.map((queue) => new BullMQAdapter(queue)),
@@ -61,7 +65,13 @@ export function startBoard({ port, host, token, queues, log }: BoardSettings): P
     for (const [name, value] of Object.entries(headers)) c.res.headers.set(name, value);
   });
   const expected = digest(token);
-  app.use(basicAuth({ realm: "Baton", verifyUser: (_user, password) => timingSafeEqual(digest(password), expected) }));
+  const requests = new RequestAudit(audit, new Peers());
+  const verifyUser = (_user: string, password: string, c: Context<GatewayEnv>): boolean => {
+    const isRight = timingSafeEqual(digest(password), expected);
+    if (!isRight) requests.boardRefused(c.env.incoming);
+    return isRight;
+  };
+  app.use(basicAuth({ realm: "Baton", verifyUser }));
   app.use(async (c, next) => {
     if (!mayAsk(c.req.method, c.req.path)) return c.json({ error: errorKinds.forbidden.texts.board }, 403);
     return next();
@@ -73,7 +83,7 @@ export function startBoard({ port, host, token, queues, log }: BoardSettings): P
     return c.json({ error: errorKinds.internal.texts.usual }, 500);
   });
   const limits = { connections: CONNECTIONS };
-  return startServer(app, { port, host, log, browsers, limits });
+  return startServer(app, { port, host, log, browsers, audit: requests, limits });
 }
 
 /** Whether a caller with the token may send this request. */

@@ -15,6 +15,8 @@ import { connectBlockingReader, connectForQueue, type RedisClient } from "#share
 import { delay } from "#shared/retry.js";
 import { settingsOrExit } from "#shared/settings.js";
 import { WaitingClients } from "../../admission/client-calls.js";
+import { Audit } from "../../auth/audit.js";
+import { Tenants } from "../../auth/tenants.js";
 import { dueJobRunner } from "../../jobs/due.js";
 import { RequestReader } from "../../formats/kserve/request-reader.js";
 import { TensorPrinter } from "../../formats/kserve/tensor-printer.js";
@@ -41,7 +43,9 @@ const BOARD_GRACE_MS = 2_000;
 async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
   const lifecycle = new Lifecycle(log);
   const name = `jobs-${randomBytes(8).toString("hex")}`;
-  const parts = await openParts({ kind: "jobs", name, config, log }, lifecycle);
+  const audit = new Audit(name, (lines) => process.stdout.write(lines));
+  lifecycle.onClose("audit", () => audit.flush());
+  const parts = await openParts({ kind: "jobs", name, config, audit, log }, lifecycle);
   const { link, redis, deployment, fleet, jobs, schedules, webhooks, files, box } = parts;
   const { buckets, secret } = deployment;
 
@@ -71,9 +75,10 @@ async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
     log,
   });
   await opened("deliveries", deliveries);
-  const timers = { redis, buckets, connection, run: dueJobRunner(jobs), log };
+  const tenants = new Tenants({ redis });
+  const timers = { redis, buckets, connection, run: dueJobRunner(jobs, tenants), log };
   const due = await opened("due jobs", new DueTimers(timers));
-  const scheduleRuns = await opened("schedules", new ScheduleRuns({ connection, schedules, jobs, log }));
+  const scheduleRuns = await opened("schedules", new ScheduleRuns({ connection, schedules, jobs, tenants, log }));
   const outbox = new Outbox({
     redis,
     openReader: (key) => connectBlockingReader(link, { key, commands: redis }),
@@ -88,8 +93,11 @@ async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
     schedules: scheduleRuns,
     log,
   });
-  await opened("batches", await batchQueueOf(parts, connection, config.BATON_QUEUE_LIMIT, log));
-  await openBoard(config, queues, lifecycle, log);
+  await opened(
+    "batches",
+    await batchQueueOf(parts, { tenants, connection, queueLimit: config.BATON_QUEUE_LIMIT, log }),
+  );
+  await openBoard(config, queues, audit, lifecycle, log);
   const closing = new AbortController();
   const { signal } = closing;
   const upkeep = {
@@ -120,9 +128,14 @@ async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
 /** Makes the queue of batches, which leaves room for the requests of clients that wait. */
 async function batchQueueOf(
   parts: Parts,
-  connection: BatchQueueSettings["connection"],
-  queueLimit: number,
-  log: Logger,
+  {
+    tenants,
+    connection,
+    queueLimit,
+    log,
+  }: Pick<BatchQueueSettings, "connection" | "queueLimit" | "log"> & {
+    readonly tenants: Tenants;
+  },
 ): Promise<BatchQueue> {
   const { redis, bus, fleet, batches, limits: limitsOfBodies } = parts;
   const clients = new WaitingClients();
@@ -134,6 +147,7 @@ async function batchQueueOf(
   const inference = new LineInference(limits, parts.inference, parts.queue, parts.sweeper);
   const asker = new LineAsker({
     fleet,
+    tenants,
     inference,
     reader: new RequestReader(parts.parseThread),
     printer: new TensorPrinter(parts.printThread),
@@ -156,6 +170,7 @@ interface QueuePart {
 async function openBoard(
   config: JobsConfig,
   queues: readonly Queue[],
+  audit: Audit,
   lifecycle: Lifecycle,
   log: Logger,
 ): Promise<void> {
@@ -163,7 +178,7 @@ async function openBoard(
   if (port === undefined || token === undefined) return;
   // Few deployments use the board, and loading it takes a third of the process's start.
   const { startBoard } = await import("./board.js");
-  const board = await startBoard({ port, host, token, queues, log: (fields, line) => log.error(fields, line) });
+  const board = await startBoard({ port, host, token, queues, audit, log: (fields, line) => log.error(fields, line) });
   lifecycle.onClose("board", () => board.close(BOARD_GRACE_MS));
   log.info({ host, port: board.port }, "board listening");
 }

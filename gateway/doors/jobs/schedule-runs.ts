@@ -14,6 +14,7 @@ import type { Logger } from "pino";
 import { InferenceError } from "#shared/errors.js";
 import type { DueSchedule, ScheduleName } from "#shared/queue/schedules/schedules.js";
 import { delay } from "#shared/retry.js";
+import type { Tenants } from "../../auth/tenants.js";
 import type { Jobs } from "../../jobs/jobs.js";
 import type { StoredJob } from "../../jobs/submissions.js";
 import {
@@ -33,6 +34,7 @@ export interface ScheduleRunsSettings {
   readonly connection: ConnectionOptions;
   readonly schedules: Schedules;
   readonly jobs: Jobs;
+  readonly tenants: Pick<Tenants, "modelsOf">;
   readonly log: Logger;
 }
 
@@ -175,10 +177,11 @@ export class ScheduleRuns {
   }
 
   async #submit({ schedule, job }: StoredSchedule, tick: number, clock: Clock): Promise<Step> {
-    const { schedules, jobs, log } = this.#settings;
+    const { schedules, jobs, tenants, log } = this.#settings;
     const { id: scheduleId } = schedule;
     try {
-      const { id } = await jobs.submissions.submitStored(storedJob(schedule, job, tick));
+      const mayUse = await tenants.modelsOf(schedule.tenant);
+      const { id } = await jobs.submissions.submitStored(storedJob(schedule, job, tick, mayUse));
       const settled = await schedules.change(schedule, (one) => withRun(one, tick, id));
       log.debug({ schedule: scheduleId, job: id }, "a schedule has made a job");
       return settled === undefined ? "rests" : waitFor(settled.schedule, clock);
@@ -204,7 +207,7 @@ export class ScheduleRuns {
     const missed: Schedule["error"] = { at: tick, code: "missed", message: "no job could be made until the next time" };
     let id: string | undefined;
     try {
-      id = await jobs.submissions.findStored(storedJob(schedule, job, tick));
+      id = await jobs.submissions.findStored(storedJob(schedule, job, tick, () => true));
     } catch (error) {
       if (!(error instanceof InferenceError)) throw error;
       // The process can compute the job's id only while a worker serves the model.
@@ -246,7 +249,12 @@ function waitFor({ next }: Schedule, { now, aheadMs }: Clock): Step {
 }
 
 /** Makes the job of one time of a schedule, the same in every process. */
-function storedJob({ id, tenant, model, version }: Schedule, body: Buffer, tick: number): StoredJob {
+function storedJob(
+  { id, tenant, model, version }: Schedule,
+  body: Buffer,
+  tick: number,
+  mayUse: StoredJob["mayUse"],
+): StoredJob {
   const key = `\nschedule\n${id}\n${tick}`;
-  return { tenant, model, version: version ?? undefined, body, key, tick: { schedule: id, at: tick } };
+  return { tenant, model, version: version ?? undefined, mayUse, body, key, tick: { schedule: id, at: tick } };
 }

@@ -14,17 +14,21 @@ import type { PlainRoute } from "../../http/plain-connections.js";
 import { errorReply, isRefusal } from "../../formats/errors.js";
 import type { Reply } from "../../formats/reply.js";
 import { send } from "../../http/send.js";
-import type { TenantOf } from "../../http/tenant.js";
+import { admitTo, askingOf, type Asking, type Guard } from "../../http/guard.js";
 
 export interface DirectOptions extends Omit<
   ModelExchange,
   "incoming" | "outgoing" | "tenant" | "model" | "version" | "others"
 > {
   readonly fleet: Fleet;
-  readonly tenantOf: TenantOf;
+  readonly guard: Guard;
   /** Called with each failure that is a bug and no refusal. */
   readonly onBug: (error: unknown, target: string, requestId: string) => void;
 }
+
+type Found = Pick<CallTerms, "tenant" | "model" | "version" | "others">;
+
+function nothing(): void {}
 
 export interface DirectRoutes {
   /** @returns whether it answers the request, now or later; if not, the request is untouched */
@@ -36,27 +40,31 @@ const plainTarget = /^\/v2\/models\/([A-Za-z0-9._-]{1,128})(?:\/versions\/([0-9]
 /** Hosts that need no closer look; the framework judges any other. */
 const plainHost = /^[a-z0-9._-]+(?::(?:[1-5]\d{3,4}|[6-9]\d{3}))?$/;
 
-export function directRoutes({ fleet, tenantOf, onBug, ...rest }: DirectOptions): DirectRoutes {
-  const takes = (target: string, { host = "" }: IncomingHttpHeaders): boolean =>
+export function directRoutes({ fleet, guard, onBug, ...rest }: DirectOptions): DirectRoutes {
+  const hasForm = (target: string, { host = "" }: IncomingHttpHeaders): boolean =>
     plainHost.test(host) && plainTarget.test(target) && !target.includes("..");
-  const find = (target: string): Pick<CallTerms, "model" | "version" | "others"> | undefined => {
-    const [, name = "", version] = plainTarget.exec(target) ?? [];
+  /**
+   * Undefined if the framework's way answers: with a refusal, or with a generation. So all refusals
+   * of a key are written in one place, and a model that the key may not use has the answer of a
+   * model that is not there. A promise if the key has to be looked up first.
+   */
+  const find = (asking: Asking): Found | Promise<void> | undefined => {
+    const [, name = "", version] = plainTarget.exec(asking.target) ?? [];
     try {
+      const owner = admitTo(guard, asking, "infer");
+      if (owner instanceof Promise) return owner.then(nothing, nothing);
       const model = fleet.directory.find(name, version);
-      if (model.generator !== undefined) return undefined;
-      return { model, version, others: fleet.directory.others(model) };
-    } catch {
-      return undefined; // the framework's way makes the same refusal and answers with it
+      if (model.generator !== undefined || !owner.mayUse(name)) return undefined;
+      return { tenant: owner.tenant, model, version, others: fleet.directory.others(model) };
+    } catch (error) {
+      if (isRefusal(error)) return undefined;
+      throw error;
     }
   };
-  const answer = async <T>(
-    target: string,
-    headers: IncomingHttpHeaders,
-    run: (tenant: string) => Promise<Reply | T>,
-  ): Promise<{ reply: Reply | T; requestId: string }> => {
+  const answer = async <T>({ headers, target }: Asking, run: () => Promise<Reply | T>) => {
     const requestId = chooseRequestId(headers);
     try {
-      return { reply: await run(tenantOf({ headers })), requestId };
+      return { reply: await run(), requestId };
     } catch (error) {
       if (!isRefusal(error)) onBug(error, target, requestId);
       return { reply: errorReply(error), requestId };
@@ -65,9 +73,11 @@ export function directRoutes({ fleet, tenantOf, onBug, ...rest }: DirectOptions)
   return {
     direct(incoming, outgoing) {
       const { method, url = "", headers } = incoming;
-      const found = method === "POST" && takes(url, headers) ? find(url) : undefined;
-      if (found === undefined) return false;
-      answer(url, headers, (tenant) => inferOverHttp({ incoming, outgoing, tenant, ...found, ...rest }))
+      const asking = askingOf(incoming);
+      const found = method === "POST" && hasForm(url, headers) ? find(asking) : undefined;
+      // The framework's way waits for the look-up.
+      if (found === undefined || found instanceof Promise) return false;
+      answer(asking, () => inferOverHttp({ incoming, outgoing, ...found, ...rest }))
         .then(({ reply, requestId }) => {
           if (reply !== undefined) send(outgoing, reply, requestId);
           if (!incoming.readableEnded) endUnread(incoming);
@@ -79,14 +89,13 @@ export function directRoutes({ fleet, tenantOf, onBug, ...rest }: DirectOptions)
       return true;
     },
     plain: {
-      takes: ({ target, headers }) => takes(target, headers),
-      find({ target, headers, length }) {
-        const found = find(target);
-        if (found === undefined) return undefined;
-        const form = inferForm({ ...found, ...rest }, headers);
-        if (length > form.maxBytes) return undefined;
-        return (body) =>
-          answer(target, headers, (tenant) => inferWhole({ tenant, ...found, ...rest }, headers, form, body));
+      takes: ({ target, headers }) => hasForm(target, headers),
+      find(head) {
+        const found = find(head);
+        if (found === undefined || found instanceof Promise) return found;
+        const form = inferForm({ ...found, ...rest }, head.headers);
+        if (head.length > form.maxBytes) return undefined;
+        return (body) => answer(head, () => inferWhole({ ...found, ...rest }, head.headers, form, body));
       },
     },
   };

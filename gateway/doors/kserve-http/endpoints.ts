@@ -63,6 +63,7 @@ const serverEndpoints = [
   endpoint({
     method: "GET",
     path: "/v2",
+    open: "metadata",
     does: "Describes the server.",
     answers: {
       200: {
@@ -76,6 +77,7 @@ const serverEndpoints = [
   endpoint({
     method: "GET",
     path: "/v2/health/live",
+    open: "health",
     does: "Tells a probe that the process lives.",
     answers: { 200: { says: "The process lives." } },
     handle: () => emptyReply,
@@ -83,6 +85,7 @@ const serverEndpoints = [
   endpoint({
     method: "GET",
     path: "/v2/health/ready",
+    open: "health",
     does: "Tells a probe whether requests can be answered now.",
     answers: {
       200: { says: "The gateway admits requests, and workers serve a model." },
@@ -97,6 +100,7 @@ const modelEndpoints = forModel(
   endpoint({
     method: "GET",
     path: "/v2/models/:model",
+    open: "metadata",
     does: "Describes a model.",
     answers: {
       200: {
@@ -112,11 +116,12 @@ const modelEndpoints = forModel(
       },
     },
     refusals: ["unknown_model", "model_unavailable"],
-    handle: (asked, { fleet }) => jsonReply(ofModel(asked, fleet.directory, modelMetadata)),
+    handle: (asked, { fleet }) => jsonReply(ofModel(asked, asked.models(fleet), modelMetadata)),
   }),
   endpoint({
     method: "GET",
     path: "/v2/models/:model/ready",
+    open: "metadata",
     does: "Tells whether a live worker serves a model.",
     answers: {
       200: { says: "A live worker serves the model." },
@@ -126,7 +131,8 @@ const modelEndpoints = forModel(
       },
     },
     refusals: ["unknown_model", "model_unavailable"],
-    handle(asked, { fleet: { directory } }) {
+    handle(asked, { fleet }) {
+      const directory = asked.models(fleet);
       const { model, version } = modelOf(asked);
       return directory.isServed(directory.find(model, version)) ? emptyReply : jsonReply(notReady, 400);
     },
@@ -137,13 +143,13 @@ const modelEndpoints = forModel(
     does: "Shows the configuration of a model.",
     answers: { 200: { says: "The completed ModelConfig.", shape: () => z.looseObject({}) } },
     refusals: ["unknown_model", "model_unavailable"],
-    handle: (asked, { fleet }) => jsonReply(ofModel(asked, fleet.directory, modelConfig)),
+    handle: (asked, { fleet }) => jsonReply(ofModel(asked, asked.models(fleet), modelConfig)),
   }),
 );
 
 const inferenceTerms = {
   method: "POST",
-  right: "use",
+  right: "infer",
   body: "application/json",
   refusals: [...queueRefusals, ...runFailures, "result_expired", "resume_window_passed"],
 } as const;
@@ -198,7 +204,7 @@ const repositoryEndpoints = ["/v2/repository/index", "/v2/repository/:repository
     async handle(asked, { fleet }) {
       // Reads the body as the client sent it, whatever the header Content-Encoding says.
       const readyOnly = await asked.body({ encoding: undefined }, asksReadyOnly);
-      return jsonReply(repositoryIndex(fleet.directory, readyOnly));
+      return jsonReply(repositoryIndex(asked.models(fleet), readyOnly));
     },
   }),
 );
@@ -226,14 +232,15 @@ function ofModel(
 function exchangeOf(asked: Asked, parts: KserveParts): ModelExchange {
   const { fleet, inference, bodies, reader, printer, limits } = parts;
   const { model: name, version } = modelOf(asked);
-  const model = fleet.directory.find(name, version);
+  const directory = asked.models(fleet);
+  const model = directory.find(name, version);
   return {
     incoming: asked.incoming,
     outgoing: asked.outgoing,
     tenant: asked.caller.tenant,
     model,
     version,
-    others: fleet.directory.others(model),
+    others: directory.others(model),
     inference,
     bodies,
     reader,

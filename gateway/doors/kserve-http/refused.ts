@@ -4,6 +4,7 @@
  */
 import { z } from "zod";
 import { fixedError, InferenceError } from "#shared/errors.js";
+import type { Scope } from "../../auth/scopes.js";
 import { endpointsOf, type Endpoint, type Method } from "../../api/endpoint/endpoint.js";
 import { forModel } from "../../api/endpoint/model-path.js";
 import { errorReply } from "../../formats/errors.js";
@@ -21,10 +22,17 @@ export const refusedEndpoints = [
 ];
 
 /** @param refuse makes the error */
-function refused(method: Method, path: string, does: string, refuse: () => InferenceError): Endpoint<unknown> {
+function refused(
+  method: Method,
+  path: string,
+  does: string,
+  refuse: () => InferenceError,
+  otherRight?: Scope,
+): Endpoint<unknown> {
   return endpoint({
     method,
     path,
+    ...(otherRight !== undefined && { otherRight }),
     does,
     answers: {},
     refusals: ["unsupported"],
@@ -41,7 +49,7 @@ function statistics(path: string): Endpoint<unknown> {
 function logging(path: string, subject: "logging" | "trace"): Endpoint<unknown>[] {
   const methods = ["GET", "POST"] as const;
   const does = `Refuses to show or change the settings of ${subject}.`;
-  return methods.map((method) => refused(method, path, does, () => unsupported(subject)));
+  return methods.map((method) => refused(method, path, does, () => unsupported(subject), "operator"));
 }
 
 /**
@@ -54,6 +62,7 @@ function modelControl(action: string): Endpoint<unknown>[] {
     endpoint({
       method: "POST",
       path: `/v2/repository/models/:model/${action}`,
+      otherRight: "operator",
       does,
       answers: {
         503: {
@@ -63,8 +72,12 @@ function modelControl(action: string): Endpoint<unknown>[] {
       },
       handle: () => errorReply(fixedError("unsupported", "modelControl"), "kserve", 503),
     }),
-    refused("POST", `/v2/repository/:repository/models/:model/${action}`, does, () =>
-      fixedError("unsupported", "repositoryName"),
+    refused(
+      "POST",
+      `/v2/repository/:repository/models/:model/${action}`,
+      does,
+      () => fixedError("unsupported", "repositoryName"),
+      "operator",
     ),
   ];
 }

@@ -38,7 +38,7 @@ const modelShape = () =>
 
 const generationTerms = {
   method: "POST",
-  right: "use",
+  right: "infer",
   body: "application/json",
   answers: {
     200: { says: "The whole answer, or the events of a stream of chunks.", mediaType: "*/*" },
@@ -51,6 +51,7 @@ export const openAiEndpoints = [
   endpoint({
     method: "GET",
     path: "/v1/models",
+    open: "metadata",
     does: "Lists the models that generate text.",
     answers: {
       200: {
@@ -58,15 +59,16 @@ export const openAiEndpoints = [
         shape: () => z.strictObject({ object: z.literal("list"), data: z.array(modelShape()) }),
       },
     },
-    handle: (_, { fleet }) => listModels(fleet.directory),
+    handle: (asked, { fleet }) => listModels(asked.models(fleet)),
   }),
   endpoint({
     method: "GET",
     path: "/v1/models/:model",
+    open: "metadata",
     does: "Shows a model that generates text.",
     answers: { 200: { says: "The model.", shape: modelShape } },
     refusals: ["unknown_model"],
-    handle: (asked, { fleet }) => retrieveModel(fleet.directory, asked.segment("model")),
+    handle: (asked, { fleet }) => retrieveModel(asked.models(fleet), asked.segment("model")),
   }),
   endpoint({
     ...generationTerms,
@@ -93,5 +95,5 @@ async function generate(
   const body = await asked.body({ maxBytes: textBodyLimit(limits) }, (bytes) => parseRequestJson(bytes));
   const background = prefersAsync(incoming.headers);
   const terms = { tenant: caller.tenant, deadlineMs: usualDeadline(limits), background };
-  return answer(parse(body, fleet.directory, idempotencyKey, terms), inference, outgoing);
+  return answer(parse(body, asked.models(fleet), idempotencyKey, terms), inference, outgoing);
 }

@@ -25,8 +25,9 @@ const directory = directoryOf([
   ),
   announcementOf([servedModel("stats", { digest: "b" })]),
 ]);
-const gateway = useGateway({ fleet: { directory, describe: () => fleet() }, isReady: () => ready });
-const bare = useGateway({ fleet: { directory: directoryOf([]), describe: () => Promise.resolve({}) } });
+const loadOf = () => Promise.resolve({ requests: 0, bytes: 0 });
+const gateway = useGateway({ fleet: { directory, describe: () => fleet(), loadOf }, isReady: () => ready });
+const bare = useGateway({ fleet: { directory: directoryOf([]), describe: () => Promise.resolve({}), loadOf } });
 
 async function ask(path: string, method = "GET", body = ""): Promise<[status: number, body: unknown]> {
   const { status, json } = await exchange(`${gateway.url}${path}`, body, {}, method);

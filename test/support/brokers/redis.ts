@@ -43,8 +43,8 @@ export async function startRedis(folder?: string): Promise<RedisServer> {
 }
 
 /**
- * Opens a connection whose commands wait until Redis is back. Without pipelines: a pipeline of which
- * Redis has answered a part before it died fails instead.
+ * Opens a connection whose commands wait until Redis is back. It sends no pipelines, because a
+ * pipeline of which Redis has answered a part before it died fails instead.
  */
 export function connectTo(url: string, more: ConnectOptions = {}): Redis {
   const redis = new Redis(url, { protocol: 2, retryStrategy: () => 50, maxRetriesPerRequest: null, ...more });

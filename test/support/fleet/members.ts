@@ -106,7 +106,7 @@ export class Members {
   launch(entry: string, env: Env): RunningProcess {
     const { folder, nats, repository, store } = this.#site;
     const redisUrl = this.#plan.direct === true ? store.urls.worker : store.servers[0].url;
-    const brokers = { BATON_REDIS_URL: redisUrl, BATON_NATS_URL: nats.url };
+    const brokers = { BATON_REDIS_URL: redisUrl, BATON_NATS_URL: nats.url, BATON_HOST: "127.0.0.1" };
     const started = new RunningProcess({
       name: entry,
       command: process.execPath,

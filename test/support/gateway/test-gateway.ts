@@ -58,7 +58,11 @@ export class TestGateway {
     const log = (fields: Readonly<Record<string, unknown>>, line: string): void =>
       void this.logged.push({ fields, line });
     const app = buildApp({
-      fleet: { directory, describe: () => Promise.resolve({ workers: [], steps: 2n ** 60n }) },
+      fleet: {
+        directory,
+        describe: () => Promise.resolve({ workers: [], steps: 2n ** 60n }),
+        loadOf: () => Promise.resolve({ requests: 0, bytes: 0 }),
+      },
       inference: {
         infer: (request) => this.#infer(request),
         inferLater: () => Promise.reject(new Error("this gateway keeps no outcomes")),
@@ -75,13 +79,11 @@ export class TestGateway {
     if (plain !== undefined) {
       const find: typeof plain.find = (head) => {
         const answer = plain.find(head);
-        return (
-          answer &&
-          ((body) => {
-            this.plainly++;
-            return answer(body);
-          })
-        );
+        if (answer === undefined || answer instanceof Promise) return answer;
+        return (body) => {
+          this.plainly++;
+          return answer(body);
+        };
       };
       Object.assign(app, { plain: { ...plain, find } });
     }

@@ -7,7 +7,7 @@ import { request as httpRequest, type IncomingMessage } from "node:http";
 import { afterAll, beforeAll, expect } from "vitest";
 import { AdmissionBatcher } from "../../../gateway/admission/batcher.js";
 import { submitLater } from "../../../gateway/admission/submit.js";
-import type { TenantOf } from "../../../gateway/http/tenant.js";
+import type { Guard } from "../../../gateway/http/guard.js";
 import { PendingRequests } from "../../../gateway/outcomes/pending.js";
 import { OutcomeSweeper } from "../../../gateway/outcomes/sweep.js";
 import { RequestService } from "../../../gateway/service/requests.js";
@@ -50,19 +50,19 @@ export interface Listening {
 export class RequestLab {
   readonly streams: StreamLab;
   readonly relayed: RelayGateway;
-  readonly #tenantOf: TenantOf | undefined;
+  readonly #guard: Guard | undefined;
   readonly #gateways: LabGateway[] = [];
   readonly #logged: unknown[] = [];
 
-  private constructor(streams: StreamLab, relayed: RelayGateway, tenantOf: TenantOf | undefined) {
+  private constructor(streams: StreamLab, relayed: RelayGateway, guard: Guard | undefined) {
     this.streams = streams;
     this.relayed = relayed;
-    this.#tenantOf = tenantOf;
+    this.#guard = guard;
   }
 
-  static async open(tenantOf?: TenantOf): Promise<RequestLab> {
+  static async open(guard?: Guard): Promise<RequestLab> {
     const streams = await StreamLab.open(BROKERS_ALONE);
-    const lab = new RequestLab(streams, await streams.addRelay(), tenantOf);
+    const lab = new RequestLab(streams, await streams.addRelay(), guard);
     await lab.start();
     return lab;
   }
@@ -104,7 +104,7 @@ export class RequestLab {
       },
       requests,
       log,
-      ...(this.#tenantOf !== undefined && { tenantOf: this.#tenantOf }),
+      ...(this.#guard !== undefined && { guard: this.#guard }),
       server: { webSockets, log: () => undefined },
     });
     const gateway = { url, port, server, webSockets };
@@ -130,10 +130,10 @@ export class RequestLab {
 }
 
 /** Opens a lab before the tests of a file, and closes the lab after them. */
-export function useRequestLab(tenantOf?: TenantOf): () => RequestLab {
+export function useRequestLab(guard?: Guard): () => RequestLab {
   let lab: RequestLab | undefined;
   beforeAll(async () => {
-    lab = await RequestLab.open(tenantOf);
+    lab = await RequestLab.open(guard);
   });
   afterAll(() => lab?.close());
   return () => {

@@ -31,6 +31,7 @@ it("leaves the memory of a long line whole, for other lines of the file and for 
   const bugs: unknown[] = [];
   const asker = new LineAsker({
     fleet: { directory: directoryOf([announcementOf([servedModel("echo")])]) },
+    tenants: { modelsOf: () => Promise.resolve(() => true) },
     inference,
     reader: new RequestReader(thread),
     printer: new TensorPrinter(),
@@ -43,7 +44,8 @@ it("leaves the memory of a long line whole, for other lines of the file and for 
   const text = `{"inputs":[{"name":"INPUT0","datatype":"INT32","shape":[1],"data":${padding}[7]}]}`;
   const part = Buffer.from(new TextEncoder().encode(`${text}\nthe next line`).buffer);
   const body = part.subarray(0, text.length);
-  const ask = () => asker.ask({ tenant: "blue", path: "/v2/models/echo/infer", key: "batch_a:1", body });
+  const ask = () =>
+    asker.ask({ tenant: "blue", path: "/v2/models/echo/infer", models: undefined, key: "batch_a:1", body });
 
   expect((await ask()).status).toBe(503);
   expect(part.toString("utf8", text.length)).toBe("\nthe next line");

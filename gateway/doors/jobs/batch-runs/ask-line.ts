@@ -3,7 +3,9 @@
  * outcome, and no transport has a part in that.
  */
 import type { Inference } from "../../../admission/inference.js";
-import type { ModelDirectory } from "../../../fleet/models.js";
+import { allows } from "../../../auth/globs.js";
+import type { Tenants } from "../../../auth/tenants.js";
+import { visible, type ModelDirectory } from "../../../fleet/models.js";
 import { usualDeadline } from "../../../generation/limits.js";
 import { errorReply, errorShapeOf, isRefusal } from "../../../formats/errors.js";
 import { bodyTooLarge, textBodyLimit, type Limits } from "../../../formats/limits.js";
@@ -25,6 +27,8 @@ export interface LineRequest {
   readonly tenant: string;
   /** The batch's path, which `api/batches.ts` has checked. */
   readonly path: string;
+  /** Globs of the models that the batch may use; undefined: all models. */
+  readonly models: readonly string[] | undefined;
   /** The same for each attempt and each run of a line. */
   readonly key: string;
   readonly body: Buffer;
@@ -38,6 +42,7 @@ export interface LineAnswer {
 
 export interface LineSettings {
   readonly fleet: { readonly directory: ModelDirectory };
+  readonly tenants: Pick<Tenants, "modelsOf">;
   readonly inference: Inference;
   readonly reader: RequestReader;
   readonly printer: TensorPrinter;
@@ -64,12 +69,15 @@ export class LineAsker {
     return { status, body: Buffer.concat(body.map((part) => (typeof part === "string" ? Buffer.from(part) : part))) };
   }
 
-  async #answer({ tenant, path, key, body }: LineRequest): Promise<Reply> {
+  async #answer(request: LineRequest): Promise<Reply> {
+    const { tenant, path, models = ["*"], key, body } = request;
+    const { fleet, tenants, inference, reader, printer, limits } = this.#settings;
+    const tenantMayUse = await tenants.modelsOf(tenant);
+    const directory = visible(fleet.directory, (name) => tenantMayUse(name) && allows(models, name));
     const [, name, version, verb] = modelPath.exec(path) ?? [];
-    if (name === undefined) return this.#generate(tenant, path, key, body);
-    const { fleet, inference, reader, printer, limits } = this.#settings;
-    const model = fleet.directory.find(name, version);
-    const others = fleet.directory.others(model);
+    if (name === undefined) return this.#generate(directory, request);
+    const model = directory.find(name, version);
+    const others = directory.others(model);
     const isText = verb === "generate" || model.generator !== undefined;
     await admitBody(body, isText ? textBodyLimit(limits) : limits.jsonBytes);
     const form = verb === "generate" ? "generate" : "infer";
@@ -97,12 +105,12 @@ export class LineAsker {
     return form === "generate" ? answerGenerate(call, read) : answerInfer(call, read);
   }
 
-  async #generate(tenant: string, path: string, key: string, body: Buffer): Promise<Reply> {
-    const { fleet, inference, limits } = this.#settings;
+  async #generate(directory: ModelDirectory, { tenant, path, key, body }: LineRequest): Promise<Reply> {
+    const { inference, limits } = this.#settings;
     await admitBody(body, textBodyLimit(limits));
     const parse = path === "/v1/completions" ? parseCompletionRequest : parseChatRequest;
     const terms = { tenant, deadlineMs: usualDeadline(limits), background: false };
-    return answerWhole(parse(parseRequestJson(body), fleet.directory, key, terms), inference, never());
+    return answerWhole(parse(parseRequestJson(body), directory, key, terms), inference, never());
   }
 }
 

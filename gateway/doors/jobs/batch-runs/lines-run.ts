@@ -165,9 +165,9 @@ export class LinesRun {
   }
 
   async #ask(number: number, name: string, customId: string, body: Buffer): Promise<void> {
-    const { tenant, endpoint, id } = this.#batch;
+    const { tenant, endpoint, models, id } = this.#batch;
     const key = `${id}:${number}`;
-    const request = { tenant, path: endpoint, key, body };
+    const request = { tenant, path: endpoint, models, key, body };
     const givenUp = new AbortController();
     const giveUp = () => givenUp.abort();
     this.#underWay.add(giveUp);

@@ -4,7 +4,7 @@
  */
 import { once } from "node:events";
 import { connect, createServer, type AddressInfo, type Server, type Socket } from "node:net";
-import { setTimeout as wait } from "node:timers/promises";
+import { setImmediate as nextTurn, setTimeout as wait } from "node:timers/promises";
 import { afterEach, describe, expect, it } from "vitest";
 import { PlainConnections, type PlainAnswer, type PlainTimes } from "../../../../gateway/http/plain-connections.js";
 import { jsonReply } from "../../../../gateway/formats/reply.js";
@@ -21,6 +21,8 @@ class Site {
   closing = false;
   /** Whether the route can answer now. */
   hasAnswer = true;
+  /** Promises after which the route can say whether it answers, for the next calls. */
+  readonly promises: Promise<void>[] = [];
   reply: (body: string) => Promise<PlainAnswer> = (body) => Promise.resolve(said(body));
   readonly plain: PlainConnections;
   readonly #server: Server;
@@ -33,6 +35,8 @@ class Site {
         route: {
           takes: ({ target }) => target === "/taken",
           find: () => {
+            const promise = this.promises.shift();
+            if (promise !== undefined) return promise;
             if (!this.hasAnswer) return undefined;
             return (body) => {
               this.asked.push(body.toString());
@@ -132,6 +136,53 @@ describe("a connection", () => {
       /^HTTP\/1\.1 200 OK\r\ncontent-type: application\/json\r\ncontent-length: 3\r\nx-request-id: id\r\nDate: .{29}\r\nConnection: keep-alive\r\nKeep-Alive: timeout=60\r\n\r\n/,
     );
     expect(site.given).toEqual([]);
+  });
+
+  it.each([
+    ["whole", [post("a")]],
+    ["in pieces", post("a".repeat(2_000)).match(/[^]{1,1000}/g) ?? []],
+  ])("waits until the route knows whether it answers a request that comes %s", async (_, pieces) => {
+    const client = (await open()).client();
+    const [body = ""] = pieces.join("").split("\r\n\r\n").slice(1);
+    let know = (): void => undefined;
+    site.promises.push(new Promise((resolve) => (know = resolve)));
+    const [first = "", ...rest] = pieces;
+    await site.send(client, first);
+    await until(() => site.promises.length, 0);
+    for (const piece of rest) client.socket.write(piece);
+    expect([site.asked, client.text]).toEqual([[], ""]);
+    know();
+    await until(() => client.bodies, [JSON.stringify(body)]);
+    client.socket.write(post("b"));
+    await until(() => client.bodies, [JSON.stringify(body), '"b"']);
+    expect([site.asked, site.given]).toEqual([[body, "b"], []]);
+  });
+
+  it.each([
+    ["does not answer", 1],
+    ["still does not know", 2],
+  ])("goes to node's server with all bytes if the route %s after the wait", async (_, promises) => {
+    const client = (await open()).client();
+    site.hasAnswer = false;
+    for (let i = 0; i < promises; i++) site.promises.push(Promise.resolve());
+    client.socket.write(post("a"));
+    await until(() => site.given, [post("a")]);
+    client.socket.write(post("b"));
+    await until(() => site.given, [post("a") + post("b")]);
+    expect(site.asked).toEqual([]);
+  });
+
+  it("may end while it waits", async () => {
+    const client = (await open()).client();
+    let know = (): void => undefined;
+    site.promises.push(new Promise((resolve) => (know = resolve)));
+    client.socket.write(post("a"));
+    await until(() => site.promises.length, 0);
+    client.socket.resetAndDestroy();
+    await until(() => site.plain.size, 0);
+    know();
+    await nextTurn();
+    expect([site.asked, site.given, site.failures]).toEqual([[], [], []]);
   });
 
   it("has its whole answer if that is large", async () => {

@@ -1,0 +1,106 @@
+/** `/v2/tenants`: the owners of everything, for operators. */
+import { z } from "zod";
+import { InferenceError } from "#shared/errors.js";
+import { tenantStates } from "../auth/records.js";
+import { jsonReply, noContent, withHeaders } from "../formats/reply.js";
+import type { TenantService } from "../service/tenants.js";
+import { endpointsOf } from "./endpoint/endpoint.js";
+import { needed, type Member } from "./endpoint/members.js";
+import { limitsMember, modelsMember, tenantMember } from "./endpoint/owner-members.js";
+import { listOf, pageQuery, pageShape } from "./endpoint/page.js";
+
+const endpoint = endpointsOf<TenantService>();
+
+const tenantShape = () =>
+  z.strictObject({
+    id: z.string(),
+    object: z.literal("tenant"),
+    weight: z.number(),
+    models: z.array(z.string()),
+    state: z.enum(tenantStates),
+    limits: z.strictObject({}),
+    created_at: z.string().nullable(),
+  });
+
+/** Gateways take weights from `BATON_TENANT_WEIGHTS`, so another weight is refused, not ignored. */
+const weight: Member<undefined> = {
+  schema: { enum: [1], description: "other weights are in BATON_TENANT_WEIGHTS" },
+  read(value, name) {
+    if (value === 1) return undefined;
+    throw new InferenceError("invalid_argument", `${name} must be 1: BATON_TENANT_WEIGHTS has other weights`);
+  },
+};
+const state: Member<(typeof tenantStates)[number]> = {
+  schema: { enum: tenantStates },
+  read(value, name) {
+    const found = tenantStates.find((one) => one === value);
+    if (found !== undefined) return found;
+    throw new InferenceError("invalid_argument", `${name} must be one of ${tenantStates.join(", ")}`);
+  },
+};
+const members = { weight, models: modelsMember, limits: limitsMember };
+
+export const tenantEndpoints = [
+  endpoint({
+    method: "GET",
+    path: "/v2/tenants",
+    right: "operator",
+    does: "Lists the tenants that operators have made, the newest first.",
+    query: pageQuery,
+    answers: { 200: { says: "A page of tenants.", shape: () => pageShape(tenantShape()) } },
+    refusals: ["unsupported"],
+    async handle({ query }, tenants) {
+      const { data, hasMore } = await tenants.list(query);
+      return jsonReply(listOf(data, hasMore));
+    },
+  }),
+  endpoint({
+    method: "POST",
+    path: "/v2/tenants",
+    right: "operator",
+    does: "Makes a tenant. A key may be of a tenant that nobody has made: such a tenant is active and may use all models.",
+    members: { id: needed(tenantMember), ...members },
+    answers: { 201: { says: "The tenant.", shape: tenantShape } },
+    refusals: ["tenant_exists", "outcome_unknown"],
+    async handle(asked, tenants) {
+      const { id, models } = await asked.members();
+      return withHeaders(jsonReply(await tenants.make(asked.caller, id, { models }), 201), {
+        location: `/v2/tenants/${id}`,
+      });
+    },
+  }),
+  endpoint({
+    method: "GET",
+    path: "/v2/tenants/:id",
+    right: "operator",
+    does: "Shows a tenant.",
+    answers: { 200: { says: "The tenant.", shape: tenantShape } },
+    refusals: ["unsupported", "unknown_tenant"],
+    handle: async (asked, tenants) => jsonReply(await tenants.view(asked.segment("id"))),
+  }),
+  endpoint({
+    method: "PATCH",
+    path: "/v2/tenants/:id",
+    right: "operator",
+    does: "Changes the given members of a tenant.",
+    members: { ...members, state },
+    answers: { 200: { says: "The tenant after the change.", shape: tenantShape } },
+    refusals: ["unknown_tenant", "outcome_unknown"],
+    async handle(asked, tenants) {
+      const { models, state } = await asked.members();
+      return jsonReply(await tenants.change(asked.caller, asked.segment("id"), { models, state }));
+    },
+  }),
+  endpoint({
+    method: "DELETE",
+    path: "/v2/tenants/:id",
+    right: "operator",
+    does: "Removes a suspended tenant without keys, with its webhooks, schedules and files.",
+    answers: { 204: { says: "The tenant is gone." } },
+    refusals: ["unsupported", "unknown_tenant", "tenant_in_use", "outcome_unknown"],
+    async handle(asked, tenants) {
+      await tenants.remove(asked.caller, asked.segment("id"));
+      return noContent;
+    },
+  }),
+];

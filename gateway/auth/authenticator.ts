@@ -1,0 +1,96 @@
+/**
+ * Judges credentials: the one place that says whose a request is. Secrets are compared in constant
+ * time, and an id without a key takes the same way, so that the time of a refusal says nothing
+ * about which keys there are.
+ */
+import { hash, randomBytes, timingSafeEqual } from "node:crypto";
+import { errorKinds } from "#shared/errors.js";
+import { AuthFailure } from "./auth-failure.js";
+import { readCredential, type CredentialTexts } from "./credential.js";
+import { faultOf } from "./fault.js";
+import { allows } from "./globs.js";
+import { digestOf, keyId } from "./key.js";
+import type { KnownKey, KnownKeys } from "./known-keys.js";
+import type { Owner } from "./owner.js";
+import { digestIn, hashText, keyRecord } from "./records.js";
+
+export interface AuthenticatorSettings {
+  readonly keys: Pick<KnownKeys, "find">;
+  /** The secrets under which records hold keys, the newest first. Several while one is replaced. */
+  readonly peppers: readonly Buffer[];
+  /** Redis ms, by which keys expire. */
+  readonly now: () => number;
+}
+
+/** A key whose secret was right once. */
+interface Verified {
+  readonly digest: Buffer;
+  readonly owner: Owner;
+}
+
+const INVALID = errorKinds.invalid_api_key.texts.usual;
+/** Takes the place of a key that is not there. No text has its digests. */
+const NOBODY: KnownKey = {
+  key: keyRecord.parse({ id: "0".repeat(12), tenant: "nobody", hash: hashText(Buffer.alloc(32)), scopes: [] }),
+  tenant: undefined,
+};
+const NONE = Buffer.alloc(32);
+
+export class Authenticator {
+  readonly #settings: AuthenticatorSettings;
+  /** Makes the digests in this process's memory worthless elsewhere. */
+  readonly #salt = randomBytes(16).toString("hex");
+  readonly #verified = new WeakMap<KnownKey, Verified>();
+
+  constructor(settings: AuthenticatorSettings) {
+    this.#settings = settings;
+  }
+
+  /**
+   * @returns a promise if Redis has to be asked
+   * @throws InferenceError
+   */
+  judge(given: CredentialTexts): Owner | Promise<Owner> {
+    const { kind, text } = readCredential(given);
+    if (kind !== "key") throw new AuthFailure("kind", "invalid_api_key", INVALID);
+    const id = keyId(text);
+    if (id === undefined) throw new AuthFailure("malformed", "invalid_api_key", INVALID);
+    const known = this.#settings.keys.find(id);
+    return known instanceof Promise ? known.then((found) => this.#check(found, text)) : this.#check(known, text);
+  }
+
+  #check(known: KnownKey | undefined, text: string): Owner {
+    const compared = known ?? NOBODY;
+    const verified = this.#verified.get(compared);
+    // A fast hash is enough for a comparison within one process: it never leaves the memory.
+    const quick = hash("sha256", this.#salt + text, "buffer");
+    if (timingSafeEqual(quick, verified?.digest ?? NONE) && verified !== undefined) {
+      return this.#whileGood(compared, verified.owner);
+    }
+    const expected = digestIn(compared.key);
+    const matches = this.#settings.peppers.map((pepper) => timingSafeEqual(digestOf(text, pepper), expected));
+    if (known === undefined) throw new AuthFailure("unknown", "invalid_api_key", INVALID);
+    if (!matches.includes(true)) throw new AuthFailure("secret", "invalid_api_key", INVALID, known.key);
+    const owner = ownerOf(known);
+    this.#verified.set(known, { digest: quick, owner });
+    return this.#whileGood(known, owner);
+  }
+
+  /** @throws InferenceError if the key or its tenant is good no longer */
+  #whileGood(known: KnownKey, owner: Owner): Owner {
+    const fault = faultOf(known, this.#settings.now());
+    if (fault !== undefined) throw fault;
+    return owner;
+  }
+}
+
+function ownerOf({ key, tenant }: KnownKey): Owner {
+  return {
+    tenant: key.tenant,
+    keyId: key.id,
+    key,
+    scopes: new Set(key.scopes),
+    models: key.models,
+    mayUse: (model) => allows(key.models, model) && (tenant === undefined || allows(tenant.models, model)),
+  };
+}

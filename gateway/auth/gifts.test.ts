@@ -1,0 +1,42 @@
+import { describe, expect, it } from "vitest";
+import { InferenceError } from "#shared/errors.js";
+import { needGift } from "./gifts.js";
+import { hasScope, type Scope } from "./scopes.js";
+
+function said({ scopes, models }: Gift, gift: Gift): string {
+  try {
+    needGift({ scopes: new Set(scopes), models }, gift);
+    return "given";
+  } catch (error) {
+    return error instanceof InferenceError ? `${error.code}: ${error.message}` : String(error);
+  }
+}
+
+interface Gift {
+  readonly scopes: Scope[];
+  readonly models: string[];
+}
+
+describe("a key", () => {
+  const admin: Gift = { scopes: ["infer", "admin"], models: ["tale-*"] };
+
+  it("gives what it has", () => {
+    expect(said(admin, admin)).toBe("given");
+    expect(said(admin, { scopes: [], models: [] })).toBe("given");
+    expect(said({ scopes: ["operator"], models: ["*"] }, { scopes: ["admin"], models: ["*"] })).toBe("given");
+  });
+
+  it.each<[gift: Partial<Gift>, text: string]>([
+    [{ scopes: ["infer", "read"] }, "insufficient_scope: the API key lacks the scope 'read'"],
+    [{ scopes: ["operator"] }, "insufficient_scope: the API key lacks the scope 'operator'"],
+    [{ models: ["*"] }, "insufficient_scope: the API key may not use all of these models"],
+  ])("does not give %j", (gift, text) => {
+    expect(said(admin, { ...admin, ...gift })).toContain(text);
+  });
+});
+
+it("an operator administers keys without the scope admin, and has no other scope by it", () => {
+  const operator: ReadonlySet<Scope> = new Set(["operator"]);
+  expect([hasScope(operator, "admin"), hasScope(operator, "operator")]).toEqual([true, true]);
+  expect([hasScope(operator, "infer"), hasScope(new Set(["admin"]), "operator")]).toEqual([false, false]);
+});

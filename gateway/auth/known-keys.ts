@@ -1,0 +1,246 @@
+/**
+ * The keys that this gateway has looked up. A gateway asks Redis about a key once, and then follows
+ * the changes of all keys, with one small command a second. So a change holds at this gateway
+ * within `staleMs`, and a request with a known key costs no call.
+ */
+import type { Logger } from "pino";
+import type { z } from "zod";
+import { fixedError } from "#shared/errors.js";
+import { readChanges, readKeys, readTenants } from "#shared/queue/owners/owners.js";
+import { RedisClock } from "#shared/redis/clock.js";
+import type { RedisClient } from "#shared/redis/connect.js";
+import { delay } from "#shared/retry.js";
+import { realWorld, type World } from "#shared/world.js";
+import { keyRecord, parseRecord, tenantRecord, type KeyRecord, type TenantRecord } from "./records.js";
+
+export interface KnownKeysSettings {
+  readonly redis: RedisClient;
+  /** How long a change may stay unseen, in ms (`BATON_AUTH_CACHE_MS`). */
+  readonly staleMs: number;
+  /** How long known keys stay good while Redis is away, in ms (`BATON_AUTH_GRACE_MS`). */
+  readonly graceMs: number;
+  readonly world?: World;
+  readonly log: Logger;
+}
+
+/** A key with its tenant, as of the last look. */
+export interface KnownKey {
+  readonly key: KeyRecord;
+  /** Undefined if nobody has made a record of the tenant. */
+  readonly tenant: TenantRecord | undefined;
+}
+
+/** Most keys to remember; beyond it, the key that was asked for the longest ago goes. */
+const MOST_KNOWN = 20_000;
+/** Most ids without a key to remember. */
+const MOST_UNKNOWN = 10_000;
+/** Look-ups that come within this time, in ms, are one call. */
+const GATHER_MS = 5;
+/** Most look-ups of a second. A client that guesses keys costs Redis no more. */
+const MOST_LOOKS = 200;
+/** Keys that one call reads again. */
+const READ_AT_ONCE = 500;
+/** Time between two looks for changes, in ms; less if `staleMs` is short. */
+const FOLLOW_MS = 1_000;
+
+export class KnownKeys {
+  readonly #settings: KnownKeysSettings;
+  readonly #world: World;
+  /** The key asked for last stands last. */
+  readonly #known = new Map<string, KnownKey>();
+  /** When each id without a key was looked up, on the world's clock, the longest ago first. */
+  readonly #unknown = new Map<string, number>();
+  /** Look-ups under way or about to be. */
+  readonly #asked = new Map<string, Promise<KnownKey | undefined>>();
+  #gathering: { readonly ids: string[]; readonly answer: Promise<ReadonlyMap<string, KnownKey>> } | undefined;
+  /** The look-ups of this second. */
+  #looks = { since: -Infinity, count: 0 };
+  /** The place in the stream of changes; undefined before the first look. */
+  #place: string | undefined;
+  readonly #clock: RedisClock;
+  /** When Redis last answered a look for changes, on the world's clock. */
+  #followedAt = -Infinity;
+  /** Changes with each change of a record that this gateway may know. */
+  #version = 0;
+
+  constructor(settings: KnownKeysSettings) {
+    this.#settings = settings;
+    this.#world = settings.world ?? realWorld;
+    this.#clock = new RedisClock(this.#world);
+  }
+
+  /** Changes when a key or tenant may have changed. */
+  get version(): number {
+    return this.#version;
+  }
+
+  /**
+   * @returns undefined if there is no such key; a promise if Redis has to be asked
+   * @throws InferenceError `unavailable` if Redis has been away for too long, or if too many keys
+   * are looked up
+   */
+  find(id: string): KnownKey | undefined | Promise<KnownKey | undefined> {
+    const now = this.#world.now();
+    const silentMs = now - this.#followedAt;
+    const { staleMs, graceMs } = this.#settings;
+    const known = this.#known.get(id);
+    if (known !== undefined && silentMs <= Math.max(staleMs, graceMs)) {
+      this.#known.delete(id);
+      this.#known.set(id, known);
+      return known;
+    }
+    if (silentMs > staleMs) throw fixedError("unavailable", "keys");
+    const missedAt = this.#unknown.get(id);
+    if (missedAt !== undefined && now - missedAt <= staleMs) return undefined;
+    return this.#asked.get(id) ?? this.#ask(id, now);
+  }
+
+  /** @returns the key as of its last change; undefined if this gateway has to ask Redis */
+  peek(id: string): KnownKey | undefined {
+    return this.#known.get(id);
+  }
+
+  /**
+   * Reads keys that were good once, so that no limit of guesses counts them.
+   * @returns page by page, what there is of each key
+   * @throws if Redis does not answer
+   */
+  async *readAgain(ids: readonly string[]): AsyncGenerator<ReadonlyMap<string, KnownKey | undefined>, void> {
+    for (let i = 0; i < ids.length; i += READ_AT_ONCE) {
+      const page = ids.slice(i, i + READ_AT_ONCE);
+      const version = this.#version;
+      const found = await this.#read(page);
+      if (version === this.#version) for (const [id, known] of found) remember(this.#known, id, known, MOST_KNOWN);
+      yield new Map(page.map((id) => [id, found.get(id)]));
+    }
+  }
+
+  /** Follows the changes until `signal` aborts. */
+  async follow(signal: AbortSignal): Promise<void> {
+    const { redis, staleMs, log } = this.#settings;
+    const everyMs = Math.min(FOLLOW_MS, staleMs / 3);
+    while (!signal.aborted) {
+      try {
+        if (redis.status === "ready") await this.#readChanges();
+      } catch (error) {
+        log.debug({ error: String(error) }, "the changes of keys cannot be read now");
+      }
+      await delay(everyMs, signal, this.#world);
+    }
+  }
+
+  async #readChanges(): Promise<void> {
+    const { redis } = this.#settings;
+    for (let isMore = true; isMore;) {
+      const begun = this.#world.now();
+      const { names, place, isGap, isFull, now } = await readChanges(redis, this.#place);
+      this.#clock.observe(now);
+      this.#place = place;
+      if (isGap) this.#forgetAll();
+      else for (const name of names) this.#forget(name);
+      isMore = isFull;
+      // A change that came while Redis answered counts for the next look.
+      if (!isMore) this.#followedAt = begun;
+    }
+  }
+
+  /** Redis ms, as of the last look for changes. */
+  now(): number {
+    return this.#clock.toRedis(this.#world.now());
+  }
+
+  /** @param name of a changed record */
+  #forget(name: string): void {
+    this.#version++;
+    const at = name.indexOf(":") + 1;
+    const id = name.slice(at);
+    if (name.startsWith("key:")) {
+      this.#known.delete(id);
+      this.#unknown.delete(id);
+      // An answer that is under way may be from before the change.
+      this.#asked.delete(id);
+      return;
+    }
+    for (const [known, { key }] of this.#known) if (key.tenant === id) this.#known.delete(known);
+    this.#asked.clear();
+  }
+
+  #forgetAll(): void {
+    this.#version++;
+    this.#known.clear();
+    this.#unknown.clear();
+    this.#asked.clear();
+  }
+
+  #ask(id: string, now: number): Promise<KnownKey | undefined> {
+    if (now - this.#looks.since >= 1_000) this.#looks = { since: now, count: 0 };
+    if (++this.#looks.count > MOST_LOOKS) throw fixedError("unavailable", "keys");
+    const asked = this.#look(id).finally(() => {
+      if (this.#asked.get(id) === asked) this.#asked.delete(id);
+    });
+    this.#asked.set(id, asked);
+    return asked;
+  }
+
+  async #look(id: string): Promise<KnownKey | undefined> {
+    const version = this.#version;
+    let found: ReadonlyMap<string, KnownKey>;
+    try {
+      found = await this.#gather(id);
+    } catch (cause) {
+      throw fixedError("unavailable", "keys", { cause });
+    }
+    const known = found.get(id);
+    // A record that has changed meanwhile is good for this request, and is not remembered.
+    if (version !== this.#version) return known;
+    if (known === undefined) remember(this.#unknown, id, this.#world.now(), MOST_UNKNOWN);
+    else remember(this.#known, id, known, MOST_KNOWN);
+    return known;
+  }
+
+  /** Looks up this id together with the others of the next milliseconds. */
+  #gather(id: string): Promise<ReadonlyMap<string, KnownKey>> {
+    if (this.#gathering === undefined) {
+      const ids: string[] = [];
+      const answer = delay(GATHER_MS, undefined, this.#world).then(() => {
+        this.#gathering = undefined;
+        return this.#read(ids);
+      });
+      this.#gathering = { ids, answer };
+    }
+    this.#gathering.ids.push(id);
+    return this.#gathering.answer;
+  }
+
+  async #read(ids: readonly string[]): Promise<ReadonlyMap<string, KnownKey>> {
+    const { redis } = this.#settings;
+    const texts = await readKeys(redis, ids);
+    const keys = ids.flatMap((id, i) => this.#parsed(keyRecord, `key:${id}`, texts[i]) ?? []);
+    const names = [...new Set(keys.map(({ tenant }) => tenant))];
+    const found = await readTenants(redis, names);
+    const tenants = new Map<string, TenantRecord | undefined>();
+    for (const [i, name] of names.entries()) {
+      const tenant = this.#parsed(tenantRecord, `tenant:${name}`, found[i]);
+      // A tenant whose record nobody can read may be suspended, so its keys let nobody in.
+      if (found[i] === undefined || tenant !== undefined) tenants.set(name, tenant);
+    }
+    const good = keys.filter(({ tenant }) => tenants.has(tenant));
+    return new Map(good.map((key) => [key.id, { key, tenant: tenants.get(key.tenant) }]));
+  }
+
+  /** A record that somebody has changed by hand counts as absent; the log names it. */
+  #parsed<S extends z.ZodType>(schema: S, record: string, text: string | undefined): z.infer<S> | undefined {
+    if (text === undefined) return undefined;
+    const parsed = parseRecord(schema, text);
+    if (parsed === undefined) this.#settings.log.error({ record }, "a record of a key or tenant cannot be read");
+    return parsed;
+  }
+}
+
+function remember<V>(map: Map<string, V>, id: string, value: V, most: number): void {
+  map.delete(id);
+  map.set(id, value);
+  if (map.size <= most) return;
+  const [oldest] = map.keys();
+  if (oldest !== undefined) map.delete(oldest);
+}

@@ -1,0 +1,26 @@
+/**
+ * Whose a request is, and what the request may do. A door gets an owner from the authenticator, and
+ * makes the caller of every service from it.
+ */
+import type { KeyRecord } from "./records.js";
+import { scopes, type Scope } from "./scopes.js";
+
+export interface Owner {
+  readonly tenant: string;
+  /** Undefined if the deployment asks for no keys. */
+  readonly keyId: string | undefined;
+  /** Absent if the request has no key. */
+  readonly key?: KeyRecord;
+  readonly scopes: ReadonlySet<Scope>;
+  /** The globs of the key, for work that outlives the key's request. */
+  readonly models: readonly string[];
+  /** Whether the owner may use the model of this name. No other model exists for the owner. */
+  readonly mayUse: (model: string) => boolean;
+}
+
+const allScopes: ReadonlySet<Scope> = new Set(scopes);
+
+/** The owner of requests if the deployment asks for no keys. */
+export function anyOwner(tenant: string): Owner {
+  return { tenant, keyId: undefined, scopes: allScopes, models: ["*"], mayUse: () => true };
+}

@@ -1,0 +1,72 @@
+/**
+ * The records of keys and tenants in Redis. A gateway ignores members that it does not know,
+ * because gateways of the next edition write records, too.
+ */
+import { z } from "zod";
+import { isTenant } from "#shared/contract/tenant.js";
+import { globsFault } from "./globs.js";
+import { scopes } from "./scopes.js";
+
+/** The digest of a key as records hold it: the algorithm and 64 hexadecimal digits. */
+const HASH = /^hmac-sha256:[0-9a-f]{64}$/;
+/** In characters. */
+export const LONGEST_NAME = 100;
+
+export const tenantStates = ["active", "suspended"] as const;
+
+const models = z
+  .array(z.string())
+  .superRefine((globs, context) => {
+    const message = globsFault(globs);
+    if (message !== undefined) context.addIssue({ code: "custom", message });
+  })
+  .readonly()
+  .default(["*"]);
+
+export const tenantRecord = z.object({
+  id: z.string().refine(isTenant, "is no tenant: 1 to 64 of the characters A-Z, a-z, 0-9, _ and -"),
+  /** Share of the tenant while requests wait. */
+  weight: z.number().int().min(1).max(9_999).optional(),
+  models,
+  state: z.enum(tenantStates).default("active"),
+  /** Time in ms since 1970. */
+  createdAt: z.number().int().optional(),
+});
+
+export type TenantRecord = z.infer<typeof tenantRecord>;
+
+export const keyRecord = z.object({
+  id: z.string().regex(/^[0-9a-z]{12}$/),
+  tenant: tenantRecord.shape.id,
+  name: z.string().max(LONGEST_NAME).default(""),
+  hash: z.string().regex(HASH),
+  last4: z.string().length(4).optional(),
+  scopes: z.array(z.enum(scopes)).readonly(),
+  models,
+  /** Times are ms since 1970. */
+  createdAt: z.number().int().optional(),
+  createdBy: z.string().optional(),
+  expiresAt: z.number().int().nullable().default(null),
+  revokedAt: z.number().int().nullable().default(null),
+  rotatedFrom: z.string().optional(),
+});
+
+export type KeyRecord = z.infer<typeof keyRecord>;
+
+/** @returns undefined for a record of unknown form, which nobody can write but by hand */
+export function parseRecord<S extends z.ZodType>(schema: S, text: string): z.infer<S> | undefined {
+  try {
+    return schema.safeParse(JSON.parse(text)).data;
+  } catch {
+    return undefined;
+  }
+}
+
+export function hashText(digest: Buffer): string {
+  return `hmac-sha256:${digest.toString("hex")}`;
+}
+
+/** The digest in a record. */
+export function digestIn({ hash }: Pick<KeyRecord, "hash">): Buffer {
+  return Buffer.from(hash.slice(hash.indexOf(":") + 1), "hex");
+}

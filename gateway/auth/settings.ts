@@ -1,0 +1,167 @@
+/**
+ * The settings that say who may ask. A gateway that other machines reach does not start without
+ * them, so nobody opens a fleet to the world by forgetting a setting.
+ */
+import { z } from "zod";
+import { UnusableError } from "#shared/exit.js";
+import { readPeppers } from "./pepper.js";
+
+const openGroups = ["health", "metadata"] as const;
+
+/** The groups of paths that a deployment may leave open to requests without a key. */
+export type OpenGroup = (typeof openGroups)[number];
+
+export const authSettings = {
+  BATON_AUTH: z
+    .enum(["off", "keys"])
+    .optional()
+    .describe(
+      "Who may ask. `off`: every client. `keys`: clients with an API key (`npm run keys`). Unset: `off` if the " +
+        "gateway listens on a loopback address; otherwise the gateway does not start.",
+    ),
+  BATON_PUBLISH: z
+    .string()
+    .optional()
+    .describe(
+      "The address on which the port of a gateway's container is published. The gateway judges this address in " +
+        "place of `BATON_HOST`. Docker Compose sets it.",
+    ),
+  BATON_INSECURE: z
+    .enum(["1"])
+    .optional()
+    .describe("`1`: a gateway starts with `BATON_AUTH=off` although other machines reach it. Unset: it does not."),
+  BATON_ADMIN_API: z
+    .enum(["on", "off"])
+    .default("on")
+    .describe(
+      "`off`: clients of this gateway cannot make, change or remove API keys and tenants, and get 501. The program " +
+        "`npm run keys` still can.",
+    ),
+  BATON_AUTH_SECRET_FILE: z
+    .string()
+    .optional()
+    .describe(
+      "The path of a file with the pepper: 32 bytes in base64, under which Redis holds API keys. A second line is " +
+        "the former pepper, which is still good. `BATON_AUTH=keys` needs it.",
+    ),
+  BATON_KEYS_FILE: z
+    .string()
+    .optional()
+    .describe(
+      "The path of a file with API keys and tenants, the same on every gateway (`npm run keys -- create --file`). " +
+        "Gateways look at the file once a second.",
+    ),
+  BATON_KEYS_STORE: z
+    .enum(["redis", "file", "both"])
+    .optional()
+    .describe(
+      "Where API keys are: in `redis`, in the `file` of `BATON_KEYS_FILE`, or in `both`. Unset: `both` if there is a " +
+        "file, otherwise `redis`.",
+    ),
+  BATON_AUTH_CACHE_MS: z.coerce
+    .number()
+    .int()
+    .min(500)
+    .max(5_000)
+    .default(3_000)
+    .describe("How long, in ms, a gateway may not notice a change of an API key or a tenant."),
+  BATON_AUTH_GRACE_MS: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .default(60_000)
+    .describe(
+      "How long, in ms, a gateway lets known API keys in while Redis is away. After that clients get 503. 0: not at all.",
+    ),
+  BATON_AUTH_OPEN: z
+    .string()
+    .default("health")
+    .refine((text) => parseOpen(text) !== undefined, "must be `none`, or of `health` and `metadata`, comma-separated")
+    .describe(
+      "The paths that need no API key, comma-separated: `health` (health checks), `metadata` (the server's and the " +
+        "models' descriptions); or `none`.",
+    ),
+};
+
+const authConfig = z.object({
+  ...authSettings,
+  BATON_HOST: z.string(),
+  BATON_TENANT_HEADER: z.string(),
+  BATON_TRUSTED_PROXIES: z.string(),
+});
+
+export type AuthConfig = z.infer<typeof authConfig>;
+
+/** How a gateway lets requests in. */
+export type AuthTerms =
+  | { readonly kind: "off" }
+  | {
+      readonly kind: "keys";
+      readonly peppers: readonly Buffer[];
+      readonly open: ReadonlySet<OpenGroup>;
+      /** The file of keys; absent if all keys are in Redis. */
+      readonly file?: KeysFilePlace | undefined;
+    };
+
+interface KeysFilePlace {
+  readonly path: string;
+  /** Whether no key is in Redis. */
+  readonly isAlone: boolean;
+}
+
+/** @throws UnusableError if the settings leave the fleet open by mistake, or do not fit */
+export function authTerms(config: AuthConfig): AuthTerms {
+  const { BATON_AUTH: auth, BATON_HOST: host, BATON_PUBLISH: published, BATON_INSECURE: insecure } = config;
+  const address = published ?? host;
+  if (auth !== "keys") {
+    if (isLoopback(address)) return { kind: "off" };
+    if (auth === "off" && insecure !== undefined) {
+      if (config.BATON_TENANT_HEADER === "" || config.BATON_TRUSTED_PROXIES !== "") return { kind: "off" };
+      throw new UnusableError(
+        "BATON_TENANT_HEADER needs BATON_TRUSTED_PROXIES, because clients that reach this port could write the header, too.",
+      );
+    }
+    throw new UnusableError(openToAll(auth, published === undefined ? "BATON_HOST" : "BATON_PUBLISH", address));
+  }
+  if (config.BATON_TENANT_HEADER !== "") {
+    throw new UnusableError("BATON_TENANT_HEADER and BATON_AUTH=keys both say whose a request is: set one of them.");
+  }
+  const file = config.BATON_AUTH_SECRET_FILE;
+  if (file === undefined)
+    throw new UnusableError("BATON_AUTH=keys needs BATON_AUTH_SECRET_FILE, the file with the pepper.");
+  const open = new Set(parseOpen(config.BATON_AUTH_OPEN));
+  return { kind: "keys", peppers: readPeppers(file), open, file: keysFile(config) };
+}
+
+/** @throws UnusableError if the settings do not fit */
+function keysFile({ BATON_KEYS_FILE: path, BATON_KEYS_STORE: store }: AuthConfig): KeysFilePlace | undefined {
+  if (path === undefined) {
+    if (store === undefined || store === "redis") return undefined;
+    throw new UnusableError(`BATON_KEYS_STORE=${store} needs BATON_KEYS_FILE, the file with the keys.`);
+  }
+  if (store === "redis") {
+    throw new UnusableError("BATON_KEYS_STORE is redis, so BATON_KEYS_FILE would do nothing: unset one of them.");
+  }
+  return { path, isAlone: store === "file" };
+}
+
+/** @returns undefined if the text names a group that does not exist */
+function parseOpen(text: string): OpenGroup[] | undefined {
+  if (text === "none") return [];
+  const groups = text.split(",").map((group) => group.trim());
+  return groups.every((group) => (openGroups as readonly string[]).includes(group))
+    ? (groups as OpenGroup[])
+    : undefined;
+}
+
+function isLoopback(host: string): boolean {
+  return host === "localhost" || host === "::1" || /^127(?:\.\d{1,3}){3}$/.test(host);
+}
+
+function openToAll(auth: string | undefined, setting: string, address: string): string {
+  return (
+    `BATON_AUTH is ${auth ?? "not set"} and ${setting} is ${address}: anybody who reaches this port could use the fleet. ` +
+    "Set BATON_AUTH=keys and make a key with 'npm run keys -- create --tenant NAME', listen on 127.0.0.1, or accept " +
+    "the risk with BATON_AUTH=off and BATON_INSECURE=1."
+  );
+}

@@ -1,0 +1,10 @@
+/** A tenant as operators see it. */
+import { timeText } from "./key-view.js";
+import type { TenantRecord } from "./records.js";
+
+export type TenantView = ReturnType<typeof tenantView>;
+
+export function tenantView({ id, weight = 1, models, state, createdAt }: TenantRecord) {
+  // A tenant has no limits of its own yet.
+  return { id, object: "tenant", weight, models, state, limits: {}, created_at: timeText(createdAt ?? null) } as const;
+}

@@ -1,0 +1,63 @@
+/**
+ * What the fleet may do for a tenant while no client asks: for a job that is due, for a time of a
+ * schedule, for a line of a batch. Such work stops with its tenant, and not with the key that
+ * submitted it.
+ */
+import { fixedError } from "#shared/errors.js";
+import { readTenants } from "#shared/queue/owners/owners.js";
+import type { RedisClient } from "#shared/redis/connect.js";
+import { askRedis } from "../admission/ask-redis.js";
+import { allows } from "./globs.js";
+import { tenantRecord, type TenantRecord } from "./records.js";
+
+export interface TenantsSettings {
+  readonly redis: RedisClient;
+  /** In ms, for example of `performance.now()`. */
+  readonly now?: () => number;
+}
+
+/** How long a change of a tenant may stay unseen, in ms. */
+const STALE_MS = 1_000;
+/** Most tenants to remember; beyond it, this process forgets all and asks again. */
+const MOST = 10_000;
+
+export class Tenants {
+  readonly #settings: TenantsSettings;
+  readonly #known = new Map<string, { readonly since: number; readonly record: Promise<TenantRecord | undefined> }>();
+
+  constructor(settings: TenantsSettings) {
+    this.#settings = settings;
+  }
+
+  /**
+   * @returns whether the tenant may use the model of a name
+   * @throws InferenceError `tenant_suspended` or `unavailable`
+   */
+  async modelsOf(tenant: string): Promise<(model: string) => boolean> {
+    const record = await this.#find(tenant);
+    if (record?.state === "suspended") throw fixedError("tenant_suspended", "usual");
+    return (model) => record === undefined || allows(record.models, model);
+  }
+
+  #find(tenant: string): Promise<TenantRecord | undefined> {
+    const { now = () => performance.now() } = this.#settings;
+    const known = this.#known.get(tenant);
+    if (known !== undefined && now() - known.since < STALE_MS) return known.record;
+    if (this.#known.size >= MOST) this.#known.clear();
+    const record = this.#read(tenant);
+    this.#known.set(tenant, { since: now(), record });
+    record.catch(() => this.#known.delete(tenant));
+    return record;
+  }
+
+  async #read(tenant: string): Promise<TenantRecord | undefined> {
+    const [text] = await askRedis(() => readTenants(this.#settings.redis, [tenant]));
+    if (text === undefined) return undefined;
+    try {
+      return tenantRecord.parse(JSON.parse(text));
+    } catch (cause) {
+      // The tenant may be suspended, so its work waits until somebody has mended the record.
+      throw fixedError("unavailable", "keys", { cause });
+    }
+  }
+}

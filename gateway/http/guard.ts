@@ -1,0 +1,155 @@
+/**
+ * The one place that says whose an HTTP request is. Every door asks here, before it reads the body,
+ * and passes the owner on with the request; no later code decides again.
+ */
+import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
+import { DEFAULT_TENANT, isTenant } from "#shared/contract/tenant.js";
+import { fixedError } from "#shared/errors.js";
+import type { Authenticator } from "../auth/authenticator.js";
+import type { EndReader, OpenReaders } from "../auth/open-readers.js";
+import { allows } from "../auth/globs.js";
+import { anyOwner, type Owner } from "../auth/owner.js";
+import { requireScope, type Scope } from "../auth/scopes.js";
+import type { OpenGroup } from "../auth/settings.js";
+import type { Tenants } from "../auth/tenants.js";
+import { Peers } from "./peers.js";
+
+/** The parts of a request that may have a credential. */
+export interface Asking {
+  readonly headers: IncomingHttpHeaders;
+  readonly target: string;
+  /** The address of the other side of the connection, which may be a proxy. */
+  readonly peer?: string | undefined;
+  /** Every header as it came, by its name; absent if each came once. */
+  readonly distinct?: () => Readonly<Record<string, readonly string[] | undefined>>;
+}
+
+export interface RequestNotes {
+  /** Notes a refusal; errors that are no refusal of a key or right are ignored. */
+  refused(error: unknown, incoming: IncomingMessage, requestId?: string): void;
+  /** Notes that an operator acts for a tenant. */
+  acted(operator: Owner, tenant: string): void;
+}
+
+export interface Guard {
+  /** Whether a request without a credential is refused before its path is looked at. */
+  readonly asks: boolean;
+  /** The groups of paths that need no credential. */
+  readonly open: ReadonlySet<OpenGroup>;
+  /** Hears of refused requests; undefined for a guard whose refusals are no matter of keys. */
+  readonly audit?: RequestNotes | undefined;
+  /**
+   * @returns a promise if Redis has to be asked
+   * @throws InferenceError
+   */
+  ownerOf(asking: Asking): Owner | Promise<Owner>;
+  /**
+   * Watches the key of something that stays open.
+   * @param end called when the owner's key is good no longer
+   * @returns a function to call when the client has left
+   */
+  watch(owner: Owner, end: EndReader): () => void;
+}
+
+const unwatched: Guard["watch"] = () => () => undefined;
+
+/**
+ * Lets every request in. The tenant comes from a header that an authenticating proxy sets. Refuses
+ * a request for a tenant's things without this header, because the request bypassed the proxy and
+ * would see data of the default tenant.
+ * @param header name of the header; empty if all clients are one tenant
+ * @param peers the proxies from which the header counts; if none are named, it counts from all
+ */
+export function openGuard(header = "", peers = new Peers()): Guard {
+  const name = header.toLowerCase();
+  const open: ReadonlySet<OpenGroup> = new Set();
+  const everyone = anyOwner(DEFAULT_TENANT);
+  if (name === "") return { asks: false, open, ownerOf: () => everyone, watch: unwatched };
+  return {
+    asks: false,
+    open,
+    ownerOf({ headers, peer }) {
+      if (peers.areNamed && !peers.isTrusted(peer)) throw fixedError("forbidden", "notProxy");
+      const value = headers[name];
+      if (value === undefined) throw fixedError("forbidden", "noTenant");
+      if (typeof value !== "string" || !isTenant(value)) throw fixedError("invalid_argument", "tenant");
+      return anyOwner(value);
+    },
+    watch: unwatched,
+  };
+}
+
+/** Names the tenant for which an operator acts. */
+const ACT_FOR = "baton-tenant";
+
+export interface KeyGuardParts {
+  readonly authenticator: Pick<Authenticator, "judge">;
+  readonly tenants: Pick<Tenants, "modelsOf">;
+  readonly readers: Pick<OpenReaders, "add">;
+  readonly audit?: RequestNotes;
+}
+
+/** Lets requests with a credential in. */
+export function keyGuard(
+  { authenticator, tenants, readers, audit }: KeyGuardParts,
+  open: ReadonlySet<OpenGroup>,
+): Guard {
+  return {
+    asks: true,
+    open,
+    audit,
+    ownerOf({ headers, target, distinct }) {
+      const all = distinct?.();
+      const textsOf = (name: string): readonly string[] => {
+        if (all !== undefined) return all[name] ?? [];
+        const text = headers[name];
+        return typeof text === "string" ? [text] : [];
+      };
+      const owner = authenticator.judge({
+        authorization: textsOf("authorization"),
+        apiKey: [...textsOf("api-key"), ...textsOf("x-api-key")],
+        target,
+      });
+      const named = textsOf(ACT_FOR);
+      return named.length === 0 ? owner : actingFor(named, owner, tenants, audit);
+    },
+    watch: ({ keyId = "" }, end) => readers.add(keyId, end),
+  };
+}
+
+/**
+ * @param named the tenants that the request names
+ * @returns the owner of a request that an operator makes for another tenant
+ * @throws InferenceError
+ */
+async function actingFor(
+  named: readonly string[],
+  asked: Owner | Promise<Owner>,
+  tenants: KeyGuardParts["tenants"],
+  audit: RequestNotes | undefined,
+): Promise<Owner> {
+  const owner = requireScope(await asked, "operator");
+  const [tenant = "", another] = named;
+  if (another !== undefined || !isTenant(tenant)) throw fixedError("invalid_argument", "tenant");
+  const tenantMayUse = await tenants.modelsOf(tenant);
+  audit?.acted(owner, tenant);
+  return { ...owner, tenant, mayUse: (model) => allows(owner.models, model) && tenantMayUse(model) };
+}
+
+/** Node joins several headers of one name, or keeps only the first. */
+export function askingOf(incoming: IncomingMessage): Asking {
+  const { headers, url = "", socket } = incoming;
+  return { headers, target: url, peer: socket.remoteAddress, distinct: () => incoming.headersDistinct };
+}
+
+/**
+ * Judges a request to a path.
+ * @param right which the path asks for; `any` if it asks for none
+ * @returns a promise if Redis has to be asked
+ * @throws InferenceError
+ */
+export function admitTo(guard: Guard, asking: Asking, right: Scope | "any"): Owner | Promise<Owner> {
+  const owner = guard.ownerOf(asking);
+  if (right === "any") return owner;
+  return owner instanceof Promise ? owner.then((found) => requireScope(found, right)) : requireScope(owner, right);
+}

@@ -1,0 +1,53 @@
+/** Notes refused requests in the audit. */
+import type { IncomingMessage } from "node:http";
+import { errorKinds, type ErrorCode } from "#shared/errors.js";
+import { AuthFailure } from "../auth/auth-failure.js";
+import type { Audit, AuditDetails, AuditEvent } from "../auth/audit.js";
+import type { Owner } from "../auth/owner.js";
+import { InsufficientScope } from "../auth/scopes.js";
+import type { Verdict } from "./browsers.js";
+import type { Peers } from "./peers.js";
+import { pathOf } from "./router.js";
+
+export class RequestAudit {
+  readonly #audit: Audit;
+  readonly #peers: Peers;
+
+  constructor(audit: Audit, peers: Peers) {
+    this.#audit = audit;
+    this.#peers = peers;
+  }
+
+  /** Notes the refusal of a key or of a right; other errors are none of the audit's. */
+  refused(error: unknown, incoming: IncomingMessage, requestId?: string): void {
+    if (error instanceof AuthFailure) {
+      const key = { key_id: error.key?.id, tenant: error.key?.tenant };
+      this.#note("auth_failed", error.code, incoming, { reason: error.why, ...key, request_id: requestId });
+    } else if (error instanceof InsufficientScope) {
+      const { scope, by } = error;
+      const key = { key_id: by?.keyId, tenant: by?.tenant };
+      this.#note("scope_refused", error.code, incoming, { reason: scope, scope, ...key, request_id: requestId });
+    }
+  }
+
+  acted({ keyId }: Owner, tenant: string): void {
+    this.#audit.note("acted_for", { tenant, key_id: keyId, actor: keyId });
+  }
+
+  /** Notes a page that the rules for browsers refuse. */
+  pageRefused({ event, text }: Extract<Verdict, { said: "refused" }>, incoming: IncomingMessage): void {
+    this.#note(event, "forbidden", incoming, { reason: text });
+  }
+
+  /** Notes a wrong token of the operators' board. */
+  boardRefused(incoming: IncomingMessage): void {
+    this.#note("board_failed", "invalid_api_key", incoming, {});
+  }
+
+  #note(event: AuditEvent, code: ErrorCode, incoming: IncomingMessage, details: AuditDetails): void {
+    const { method, url = "" } = incoming;
+    const path = pathOf(url);
+    const address = this.#peers.addressOf(incoming);
+    this.#audit.note(event, { ...details, method, path, status: errorKinds[code].status, address });
+  }
+}

@@ -1,0 +1,103 @@
+/** Opens what says whose a request is: a guard, and for keys the records that it follows. */
+import type { Logger } from "pino";
+import type { Lifecycle } from "#shared/lifecycle.js";
+import type { RedisClient } from "#shared/redis/connect.js";
+import type { Audit } from "./auth/audit.js";
+import { Authenticator } from "./auth/authenticator.js";
+import { allKeys } from "./auth/all-keys.js";
+import { FileKeys } from "./auth/file-keys.js";
+import { KeyUses } from "./auth/key-uses.js";
+import { Keys } from "./auth/keys.js";
+import { KnownKeys } from "./auth/known-keys.js";
+import { OpenReaders } from "./auth/open-readers.js";
+import type { AuthTerms } from "./auth/settings.js";
+import { TenantRecords } from "./auth/tenant-records.js";
+import { Tenants } from "./auth/tenants.js";
+import type { GatewayConfig } from "./config.js";
+import type { AdministrationServices } from "./endpoints.js";
+import { keyGuard, openGuard, type Guard } from "./http/guard.js";
+import type { Peers } from "./http/peers.js";
+import type { RequestAudit } from "./http/request-audit.js";
+import type { Administration } from "./service/administration.js";
+import { KeptKeys } from "./service/kept-keys.js";
+import { KeyService } from "./service/keys.js";
+import type { Services } from "./service/services.js";
+import { TenantService } from "./service/tenants.js";
+
+export interface AuthSurroundings {
+  readonly redis: RedisClient;
+  readonly config: GatewayConfig;
+  readonly peers: Peers;
+  readonly audit: Audit;
+  readonly requestAudit: RequestAudit;
+  readonly log: Logger;
+}
+
+/** Time between two audit lines of a gateway that lets everybody in, in ms. */
+const INSECURE_EVERY_MS = 3_600_000;
+
+export async function openAuth(
+  terms: AuthTerms,
+  { redis, config, peers, audit, requestAudit, log }: AuthSurroundings,
+  lifecycle: Lifecycle,
+): Promise<Guard> {
+  if (terms.kind === "off") {
+    if (config.BATON_INSECURE !== undefined) {
+      const note = (): void => audit.note("started_insecure", { address: config.BATON_PUBLISH ?? config.BATON_HOST });
+      note();
+      setInterval(note, INSECURE_EVERY_MS).unref();
+    }
+    return openGuard(config.BATON_TENANT_HEADER, peers);
+  }
+  const { BATON_AUTH_CACHE_MS: staleMs, BATON_AUTH_GRACE_MS: graceMs } = config;
+  const { path, isAlone = false } = terms.file ?? {};
+  const inRedis = isAlone ? undefined : new KnownKeys({ redis, staleMs, graceMs, log });
+  const beside = inRedis && { redis, keys: inRedis };
+  const file = path === undefined ? undefined : await FileKeys.open({ path, beside, audit, log });
+  const stopping = new AbortController();
+  const keys = allKeys(file, inRedis);
+  const now = () => keys.now();
+  const readers = new OpenReaders({ keys, log });
+  const authenticator = new Authenticator({ keys, peppers: terms.peppers, now });
+  const uses = new KeyUses({ authenticator, redis, now, log });
+  const { signal } = stopping;
+  const following = Promise.all([
+    inRedis?.follow(signal),
+    file?.watch(signal),
+    readers.watch(signal),
+    uses.watch(signal),
+  ]);
+  lifecycle.onClose("keys", async () => {
+    stopping.abort();
+    await following;
+  });
+  const tenants = new Tenants({ redis });
+  return keyGuard({ authenticator: uses, readers, tenants, audit: requestAudit }, terms.open);
+}
+
+/** Opens the administration of keys and tenants, which refuses everybody if nobody needs a key. */
+export function openAdministration(
+  terms: AuthTerms,
+  surroundings: Pick<AuthSurroundings, "redis" | "config" | "audit">,
+  services: Pick<Services, "webhooks" | "schedules" | "files">,
+): AdministrationServices {
+  const administration = terms.kind === "keys" ? administrationOf(terms.peppers, surroundings) : undefined;
+  return { keys: new KeyService(administration), tenants: new TenantService({ administration, ...services }) };
+}
+
+function administrationOf(
+  peppers: readonly Buffer[],
+  { redis, config, audit }: Pick<AuthSurroundings, "redis" | "config" | "audit">,
+): Administration {
+  const [pepper] = peppers;
+  if (pepper === undefined) throw new TypeError("a file of peppers has one");
+  const keys = new Keys({ redis, pepper });
+  const mayChange = config.BATON_ADMIN_API === "on";
+  return { keys, kept: new KeptKeys(redis, peppers), tenants: new TenantRecords(redis), mayChange, audit };
+}
+
+/** What the deployment hears of the clients; undefined if the operator takes the risk. */
+export function authOf({ kind }: AuthTerms, config: GatewayConfig): "required" | "off" | undefined {
+  if (kind === "keys") return "required";
+  return config.BATON_INSECURE === undefined ? "off" : undefined;
+}

@@ -1,0 +1,32 @@
+/** What the administration of keys and tenants works on, and whether this gateway has it. */
+import { fixedError } from "#shared/errors.js";
+import type { Audit } from "../auth/audit.js";
+import type { Keys } from "../auth/keys.js";
+import type { TenantRecords } from "../auth/tenant-records.js";
+import type { KeptKeys } from "./kept-keys.js";
+
+export interface Administration {
+  readonly keys: Keys;
+  readonly kept: KeptKeys;
+  readonly tenants: TenantRecords;
+  /** Whether clients may make, change and remove keys and tenants (`BATON_ADMIN_API`). */
+  readonly mayChange: boolean;
+  readonly audit: Audit;
+}
+
+/**
+ * Refuses every client of a deployment without keys: there, nobody is known, and a key that anybody
+ * makes for himself would outlive the day on which the operator asks for keys.
+ * @throws InferenceError `unsupported`
+ */
+export function toRead(administration: Administration | undefined): Administration {
+  if (administration === undefined) throw fixedError("unsupported", "noKeys");
+  return administration;
+}
+
+/** @throws InferenceError `unsupported` */
+export function toChange(administration: Administration | undefined): Administration {
+  const found = toRead(administration);
+  if (!found.mayChange) throw fixedError("unsupported", "administrationOff");
+  return found;
+}

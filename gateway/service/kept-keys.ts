@@ -1,0 +1,84 @@
+/**
+ * New keys, kept for clients that repeat their call under an Idempotency-Key. A kept key is sealed
+ * under the pepper, so an attacker who reads Redis has no key.
+ */
+import { createHash, hkdfSync } from "node:crypto";
+import { fixedError } from "#shared/errors.js";
+import { keepFirst, readKept } from "#shared/queue/owners/kept.js";
+import type { RedisClient } from "#shared/redis/connect.js";
+import { askRedis, changeInRedis } from "../admission/ask-redis.js";
+import type { MadeKey } from "../auth/keys.js";
+import { SealedError, SecretBox } from "../webhooks/secrets.js";
+import type { Caller } from "./caller.js";
+
+/** A call that makes a key. */
+export interface MakingCall {
+  readonly caller: Caller;
+  /** The client's `Idempotency-Key`. */
+  readonly key: string;
+  /** A value in JSON that differs if the client asks for something else. */
+  readonly asked: unknown;
+}
+
+interface Kept extends MadeKey {
+  readonly asked: string;
+}
+
+const SEAL_BYTES = 32;
+
+export class KeptKeys {
+  readonly #redis: RedisClient;
+  /** The first seals; all open. */
+  readonly #boxes: readonly SecretBox[];
+
+  /** @param peppers the newest first */
+  constructor(redis: RedisClient, peppers: readonly Buffer[]) {
+    this.#redis = redis;
+    this.#boxes = peppers.map(
+      (pepper) => new SecretBox(Buffer.from(hkdfSync("sha256", pepper, "", "baton: new keys, kept", SEAL_BYTES))),
+    );
+  }
+
+  /**
+   * The key of the first call. That call may have died before it wrote the key.
+   * @param draft makes a key that Redis does not have yet
+   * @throws InferenceError `idempotency_mismatch` if the first call has asked for something else
+   */
+  async first(
+    { caller, key, asked }: MakingCall,
+    draft: () => Promise<MadeKey>,
+  ): Promise<MadeKey & { readonly isReplayed: boolean }> {
+    // Of this caller's key alone: another key of the tenant may lack what the new key may do.
+    const name = digestOf([caller.tenant, caller.keyId, key]);
+    const digest = digestOf(asked);
+    const known = await askRedis(() => readKept(this.#redis, name));
+    if (known !== undefined) return this.#replay(known, name, digest);
+    const drafted = await draft();
+    const sealed = this.#boxes[0]?.seal(JSON.stringify({ asked: digest, ...drafted } satisfies Kept), name) ?? "";
+    const kept = await changeInRedis(() => keepFirst(this.#redis, name, sealed));
+    return kept === sealed ? { ...drafted, isReplayed: false } : this.#replay(kept, name, digest);
+  }
+
+  #replay(sealed: string, name: string, digest: string): MadeKey & { readonly isReplayed: boolean } {
+    const { asked, record, text } = JSON.parse(this.#open(sealed, name)) as Kept;
+    if (asked !== digest) throw fixedError("idempotency_mismatch", "usual");
+    return { record, text, isReplayed: true };
+  }
+
+  #open(sealed: string, name: string): string {
+    let fault: unknown;
+    for (const box of this.#boxes) {
+      try {
+        return box.open(sealed, name);
+      } catch (error) {
+        if (!(error instanceof SealedError)) throw error;
+        fault = error;
+      }
+    }
+    throw fault;
+  }
+}
+
+function digestOf(value: unknown): string {
+  return createHash("sha256").update(JSON.stringify(value)).digest("base64url");
+}

@@ -1,0 +1,115 @@
+/** The first start: nobody needs a key on a laptop, and nobody gets in without one elsewhere. */
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { createServer, type Server } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { newKey } from "../../gateway/auth/key.js";
+import { freePort } from "../support/brokers/port.js";
+import { RunningProcess } from "../support/brokers/process.js";
+import { makeRepository } from "../support/fleet/repository.js";
+import { root } from "../support/fleet/root.js";
+
+describe("`npm start`", () => {
+  let folder = "";
+  let start: RunningProcess | undefined;
+  let taken: Server | undefined;
+  let port = 0;
+  beforeEach(() => (folder = mkdtempSync(join(tmpdir(), "baton-first-"))));
+  afterEach(async () => {
+    if (start?.alive === true) await start.terminate();
+    taken?.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  async function npmStart(env: Readonly<Record<string, string>>): Promise<RunningProcess> {
+    port = await freePort();
+    start = new RunningProcess({
+      name: "npm start",
+      command: "npm",
+      args: ["start"],
+      cwd: root,
+      env: {
+        BATON_HOME: join(folder, "home"),
+        BATON_MODEL_REPOSITORY: makeRepository(join(folder, "models"), ["simple"]),
+        BATON_HTTP_PORT: String(port),
+        BATON_NATS_PORT: String(await freePort()),
+        BATON_NATS_WS_PORT: String(await freePort()),
+        BATON_WORKERS: "1",
+        ...env,
+      },
+      logFile: join(folder, "start.log"),
+    });
+    return start;
+  }
+  const whenUp = async (env: Readonly<Record<string, string>>): Promise<string> => {
+    const process = await npmStart(env);
+    await process.waitForLine("the banner's end", ({ text }) => text.includes("Ctrl-C drains"), 110_000);
+    return process.lines.map(({ text }) => text).join("\n");
+  };
+  /** Runs `npm run keys` as a user does in another terminal, who sets nothing but the folder. */
+  const keys = (...args: string[]) => {
+    const env = { ...process.env, BATON_HOME: join(folder, "home") };
+    return spawnSync(process.execPath, [join(root, "infra/keys.mjs"), ...args], { env, encoding: "utf8" });
+  };
+  const statusWith = async (key?: string): Promise<number> => {
+    // `spawnSync` keeps this process from seeing that the gateway has closed an idle connection.
+    const headers = { connection: "close", ...(key !== undefined && { "api-key": key }) };
+    return (await fetch(`http://127.0.0.1:${port}/v2/models/simple`, { headers })).status;
+  };
+
+  it("asks for nothing on loopback, and says how to ask for keys", async () => {
+    // What .env may say for Docker Compose is not about this gateway, and an empty setting is none.
+    const said = await whenUp({ BATON_REDIS_PORT: String(await freePort()), BATON_PUBLISH: "0.0.0.0", BATON_AUTH: "" });
+    expect(said).toMatch(/^ {2}keys .*BATON_AUTH=keys npm start/m);
+    expect(await statusWith()).toBe(200);
+  }, 150_000);
+
+  it("does not start for other machines without keys", async () => {
+    const process = await npmStart({
+      BATON_HOST: "0.0.0.0",
+      BATON_REDIS_PORT: String(await freePort()),
+      BATON_PUBLISH: "127.0.0.1",
+    });
+    expect((await process.exited).code).toBe(78);
+    expect(process.lines.map(({ text }) => text).join("\n")).toContain(
+      "BATON_AUTH is not set and BATON_HOST is 0.0.0.0: anybody who reaches this port could use the fleet.",
+    );
+  }, 150_000);
+
+  it("makes the operator's key once, and `npm run keys` finds the Redis that it has chosen", async () => {
+    // The usual port is taken, by this test or by another.
+    taken = createServer()
+      .on("error", () => undefined)
+      .listen(16_379, "127.0.0.1");
+    const said = await whenUp({ BATON_AUTH: "keys", BATON_AUTH_SECRET_FILE: "" });
+    const secrets = join(folder, "home/secrets");
+    const file = join(secrets, "operator.key");
+    const operator = readFileSync(file, "utf8").trim();
+    expect(said).toContain(file);
+    expect(said).not.toContain(operator);
+    for (const name of ["auth.pepper", "operator.key", "redis.url"])
+      expect(statSync(join(secrets, name)).mode & 0o777).toBe(0o600);
+    expect([await statusWith(), await statusWith(operator)]).toEqual([401, 200]);
+
+    const made = keys("create", "--tenant", "acme");
+    expect(made.stdout).toMatch(/^bt_\w+\n$/);
+    expect(await statusWith(made.stdout.trim())).toBe(200);
+    expect(keys("first").stdout).toBe(`${operator}\n`);
+
+    const known = JSON.parse(keys("list", "--json").stdout) as { data: { name: string }[] };
+    expect(known.data.filter(({ name }) => name === "operator")).toHaveLength(1);
+    // A key that Redis does not know, as after a loss of its data, makes way for another.
+    writeFileSync(file, `${newKey().text}\n`);
+    const another = keys("first").stdout.trim();
+    expect([readFileSync(file, "utf8").trim(), await statusWith(another)]).toEqual([another, 200]);
+    // A key that somebody has revoked does not.
+    keys("revoke", another.split("_")[1] ?? "");
+    const refused = keys("first");
+    expect([refused.status, refused.stdout]).toEqual([78, ""]);
+    expect(refused.stderr).toContain("is revoked: remove the file to have another key.");
+    writeFileSync(file, "no key\n");
+    expect(keys("first").stderr).toContain("holds no key");
+  }, 240_000);
+});
