@@ -39,13 +39,12 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
   const leave = () => lifecycle.close();
   const parts = await openParts({ kind: "gateway", name, config, auth, leave, audit, log }, lifecycle);
   const shared = servicesOf(parts, config, log, audit);
-  const administration = openAdministration(terms, { redis: parts.redis, config, audit }, shared);
-  const services = { ...shared, ...administration };
   const peers = new Peers(parseRanges(config.BATON_TRUSTED_PROXIES));
   const requestAudit = new RequestAudit(audit, peers);
   if (parts.deployment.isFirstToAsk) audit.note("auth_required", { actor: name });
   const surroundings = { redis: parts.redis, config, peers, audit, requestAudit, log };
-  const guard = await openAuth(terms, surroundings, lifecycle);
+  const { guard, hasInFile } = await openAuth(terms, surroundings, lifecycle);
+  const services = { ...shared, ...openAdministration(terms, { ...surroundings, hasInFile }, shared) };
   const app = openApp(parts, services, { config, guard, stopping: () => stopping, log });
   const server = await startServer(app, {
     port: config.BATON_HTTP_PORT,

@@ -33,6 +33,10 @@ export interface AuthSurroundings {
   readonly log: Logger;
 }
 
+export interface OpenedAuth extends Pick<Administration, "hasInFile"> {
+  readonly guard: Guard;
+}
+
 /** Time between two audit lines of a gateway that lets everybody in, in ms. */
 const INSECURE_EVERY_MS = 3_600_000;
 
@@ -40,14 +44,14 @@ export async function openAuth(
   terms: AuthTerms,
   { redis, config, peers, audit, requestAudit, log }: AuthSurroundings,
   lifecycle: Lifecycle,
-): Promise<Guard> {
+): Promise<OpenedAuth> {
   if (terms.kind === "off") {
     if (config.BATON_INSECURE !== undefined) {
       const note = (): void => audit.note("started_insecure", { address: config.BATON_PUBLISH ?? config.BATON_HOST });
       note();
       setInterval(note, INSECURE_EVERY_MS).unref();
     }
-    return openGuard(config.BATON_TENANT_HEADER, peers);
+    return { guard: openGuard(config.BATON_TENANT_HEADER, peers), hasInFile: () => false };
   }
   const { BATON_AUTH_CACHE_MS: staleMs, BATON_AUTH_GRACE_MS: graceMs } = config;
   const { path, isAlone = false } = terms.file ?? {};
@@ -72,13 +76,18 @@ export async function openAuth(
     await following;
   });
   const tenants = new Tenants({ redis });
-  return keyGuard({ authenticator: uses, readers, tenants, audit: requestAudit }, terms.open);
+  return {
+    guard: keyGuard({ authenticator: uses, readers, tenants, audit: requestAudit }, terms.open),
+    hasInFile: (tenant) => file?.hasKeyOf(tenant) === true,
+  };
 }
+
+type AdministrationSurroundings = Pick<AuthSurroundings, "redis" | "config" | "audit"> & Pick<OpenedAuth, "hasInFile">;
 
 /** Opens the administration of keys and tenants, which refuses everybody if nobody needs a key. */
 export function openAdministration(
   terms: AuthTerms,
-  surroundings: Pick<AuthSurroundings, "redis" | "config" | "audit">,
+  surroundings: AdministrationSurroundings,
   services: Pick<Services, "webhooks" | "schedules" | "files">,
 ): AdministrationServices {
   const administration = terms.kind === "keys" ? administrationOf(terms.peppers, surroundings) : undefined;
@@ -87,13 +96,13 @@ export function openAdministration(
 
 function administrationOf(
   peppers: readonly Buffer[],
-  { redis, config, audit }: Pick<AuthSurroundings, "redis" | "config" | "audit">,
+  { redis, config, audit, hasInFile }: AdministrationSurroundings,
 ): Administration {
   const [pepper] = peppers;
   if (pepper === undefined) throw new TypeError("a file of peppers has one");
   const keys = new Keys({ redis, pepper });
   const mayChange = config.BATON_ADMIN_API === "on";
-  return { keys, kept: new KeptKeys(redis, peppers), tenants: new TenantRecords(redis), mayChange, audit };
+  return { keys, kept: new KeptKeys(redis, peppers), tenants: new TenantRecords(redis), mayChange, audit, hasInFile };
 }
 
 /** What the deployment hears of the clients; undefined if the operator takes the risk. */

@@ -115,7 +115,7 @@ function requestsOf(endpoints) {
  * @param {Refusals} refusals
  */
 function textOf(endpoint, refusals) {
-  const { does, right, isTenantOptional = false, query = {}, members = {}, body, mayBeEmpty = false } = endpoint;
+  const { does, query = {}, members = {}, body, mayBeEmpty = false } = endpoint;
   const given = Object.entries(members).map(([name, { schema, isRequired = false }]) =>
     described(name, schema, isRequired ? "required" : undefined),
   );
@@ -124,13 +124,24 @@ function textOf(endpoint, refusals) {
   );
   const own = grouped(endpoint.refusals ?? [], refusals);
   return [
-    `(${right === undefined ? "no right" : `\`${right}\`${isTenantOptional ? ", or no tenant" : ""}`}): ${does}`,
+    `(${rightOf(endpoint)}): ${does}`,
     ...(asked.length > 0 ? [`_Query_: ${asked.join("; ")}.`] : []),
     ...(given.length > 0 ? [`_Body_${mayBeEmpty ? ", may be absent" : ""}: ${given.join("; ")}.`] : []),
     ...(body === undefined ? [] : [`_Body_${mayBeEmpty ? ", may be absent" : ""}: \`${body}\`.`]),
     ...Object.entries(endpoint.answers).map(([status, answer]) => `_${status}_: ${answerText(answer)}`),
     ...(own.length > 0 ? [`_Refusals_: ${own.join(", ")}.`] : []),
   ].join(" ");
+}
+
+/**
+ * What a caller must be allowed to do.
+ *
+ * @param {Endpoint} endpoint
+ */
+function rightOf({ right, otherRight = "read", open, isTenantOptional = false }) {
+  if (right === "any") return "any key";
+  if (right !== undefined) return `\`${right}\`${isTenantOptional ? ", or no tenant" : ""}`;
+  return `no tenant; a key needs \`${otherRight}\`${open === undefined ? "" : `; open as \`${open}\``}`;
 }
 
 /** @param {Answer} answer */

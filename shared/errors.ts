@@ -95,12 +95,15 @@ export const errorKinds = {
   },
   /** The key is malformed or unknown, or its secret is wrong. */
   invalid_api_key: { status: 401, retry: false, texts: { usual: "the API key is not valid" } },
+  /** An administrator of the tenant, or an operator, has revoked the key. */
   revoked_api_key: { status: 401, retry: false, texts: { usual: "the API key was revoked" } },
+  /** The key's expiry has passed, or another key has replaced the key and the overlap is over. */
   expired_api_key: { status: 401, retry: false, texts: { usual: "the API key has expired" } },
   /** The deployment has no such key, or the caller may not see it. */
   unknown_key: { status: 404, retry: false, texts: { usual: "no such key" } },
   /** An operator has made no such tenant, or the caller may not see it. */
   unknown_tenant: { status: 404, retry: false, texts: { usual: "no such tenant" } },
+  /** An operator has already made a tenant with this name. */
   tenant_exists: { status: 409, retry: false, texts: { usual: "the tenant exists already" } },
   /** Only a suspended tenant without keys can be removed. */
   tenant_in_use: {

@@ -1,7 +1,29 @@
 import { pino } from "pino";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { stopOnSignal } from "./lifecycle.js";
+import { Lifecycle, stopOnSignal } from "./lifecycle.js";
 import { delay } from "./retry.js";
+
+describe("Lifecycle", () => {
+  it("ends a second close with the first one, and closes what opened meanwhile", async () => {
+    const lifecycle = new Lifecycle(pino({ level: "silent" }));
+    const closed: string[] = [];
+    let drain = (): void => undefined;
+    lifecycle.onClose("first", () => void closed.push("first"));
+    lifecycle.onClose("last", async () => {
+      await new Promise<void>((resolve) => (drain = resolve));
+      closed.push("last");
+    });
+    const first = lifecycle.close();
+    lifecycle.onClose("late", () => void closed.push("late"));
+    const second = lifecycle.close().then(() => closed.push("ended"));
+    await delay(10);
+    expect(closed).toEqual([]);
+    drain();
+    await first;
+    await second;
+    expect(closed).toEqual(["last", "first", "late", "ended"]);
+  });
+});
 
 describe("stopOnSignal", () => {
   const before = [...process.listeners("SIGINT"), ...process.listeners("SIGTERM")];

@@ -4,6 +4,7 @@ import type { Logger } from "pino";
 export class Lifecycle {
   readonly #log: Logger;
   #closers: { name: string; close: () => Promise<void> | void }[] = [];
+  #closing: Promise<void> | undefined;
 
   constructor(log: Logger) {
     this.#log = log;
@@ -16,8 +17,14 @@ export class Lifecycle {
 
   /**
    * Closes all parts, the last part first. If a part fails to close, logs the error and continues.
+   * A further call waits for the calls before it, and then closes the parts that opened meanwhile.
    */
-  async close(): Promise<void> {
+  close(): Promise<void> {
+    this.#closing = this.#closing?.then(() => this.#closeAll()) ?? this.#closeAll();
+    return this.#closing;
+  }
+
+  async #closeAll(): Promise<void> {
     const closers = this.#closers.reverse();
     this.#closers = [];
     for (const { name, close } of closers) {

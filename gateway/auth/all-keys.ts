@@ -12,8 +12,8 @@ export function allKeys(file: FileKeys | undefined, inRedis: KnownKeys | undefin
     get version() {
       return (file?.version ?? 0) + (inRedis?.version ?? 0);
     },
-    // Without Redis nothing tells its time, and the keys of a file expire by this process's clock.
-    now: () => inRedis?.now() ?? Date.now(),
+    // Until Redis has told its time, the keys of a file expire by this process's clock.
+    now: () => inRedis?.now() || Date.now(),
     find: (id) => file?.find(id) ?? inRedis?.find(id),
     peek: (id) => file?.find(id) ?? inRedis?.peek(id),
     readAgain: (ids) => inRedis?.readAgain(ids) ?? none(ids),

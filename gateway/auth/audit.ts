@@ -51,7 +51,7 @@ interface Counted {
 
 /** Repetitions of an event within this time, in ms, are one line. */
 const TOGETHER_MS = 1_000;
-/** Most lines within that time. Beyond it, lines for each event and reason count the others. */
+/** Most lines within that time. Beyond it, lines for each refusal and reason count the others. */
 const MOST_LINES = 200;
 /** In characters. A longer text of a client is cut. */
 const LONGEST_TEXT = 256;
@@ -59,6 +59,14 @@ const LONGEST_TEXT = 256;
 const BEHIND_CUT = 64;
 /** Secrets of keys, hashes, tokens and tickets; percent-encoding does not hide the first two. */
 const SECRETS = /[0-9A-Za-z]{38,}|\beyJ[\w-]*\.[\w.-]*|\btk_[\w.-]+/g;
+const REFUSALS: ReadonlySet<AuditEvent> = new Set([
+  "auth_failed",
+  "scope_refused",
+  "host_refused",
+  "origin_refused",
+  "reply_forged",
+  "board_failed",
+]);
 /** Events whose reason is a client's own text, which a client could choose anew each time. */
 const FREE_REASONS: ReadonlySet<AuditEvent> = new Set(["host_refused", "origin_refused"]);
 
@@ -82,9 +90,11 @@ export class Audit {
     this.#timer ??= setTimeout(() => this.flush(), TOGETHER_MS).unref();
     const kind = `${event} ${FREE_REASONS.has(event) ? "" : details.reason}`;
     const name = `${kind} ${details.key_id ?? details.address} ${details.tenant}`;
-    const known = this.#counted.get(name) ?? (this.#isFull ? this.#counted.get(kind) : undefined);
+    // Clients without rights can cause refusals alone, and must not hide another event.
+    const isFull = REFUSALS.has(event) && this.#counted.size >= MOST_LINES;
+    const known = this.#counted.get(name) ?? (isFull ? this.#counted.get(kind) : undefined);
     if (known !== undefined) known.count++;
-    else if (this.#isFull) this.#begin(kind, event, { reason: details.reason, status: details.status });
+    else if (isFull) this.#begin(kind, event, { reason: details.reason, status: details.status });
     else this.#begin(name, event, details);
   }
 
@@ -96,10 +106,6 @@ export class Audit {
     const lines = [...this.#counted.values()].map((counted) => this.#lineOf(counted));
     this.#counted.clear();
     this.#write(lines.join(""));
-  }
-
-  get #isFull(): boolean {
-    return this.#counted.size >= MOST_LINES;
   }
 
   #begin(name: string, event: AuditEvent, details: AuditDetails): void {

@@ -81,6 +81,11 @@ export class FileKeys {
     return this.#known.get(id);
   }
 
+  /** Whether the tenant has a key here that is not revoked. */
+  hasKeyOf(tenant: string): boolean {
+    return [...this.#known.values()].some(({ key }) => key.tenant === tenant && key.revokedAt === null);
+  }
+
   /** Looks at the file, and at the same ids in Redis, until `signal` aborts. */
   async watch(signal: AbortSignal): Promise<void> {
     for (;;) {

@@ -26,7 +26,13 @@ const time = z.iso.datetime({ offset: true }).transform((text) => Date.parse(tex
 /** Limits are not counted yet, and a limit without effect would mislead the writer of the file. */
 const limits = z.strictObject({}).optional();
 
-const fileTenant = z.strictObject({ ...tenantRecord.shape, limits });
+/**
+ * A tenant has no state and no models here, because jobs processes do not have the file, and would
+ * let run what a gateway refuses.
+ */
+const fileTenant = z
+  .strictObject({ id: tenantRecord.shape.id, weight: z.literal(1).optional(), limits })
+  .transform(({ id }) => tenantRecord.parse({ id }));
 const fileKey = z.strictObject({
   id: keyRecord.shape.id,
   tenant: keyRecord.shape.tenant,

@@ -48,6 +48,8 @@ export class KnownKeys {
   readonly #world: World;
   /** The key asked for last stands last. */
   readonly #known = new Map<string, KnownKey>();
+  /** Ids of keys that were known until a change. */
+  readonly #wasKnown = new Set<string>();
   /** When each id without a key was looked up, on the world's clock, the longest ago first. */
   readonly #unknown = new Map<string, number>();
   /** Look-ups under way or about to be. */
@@ -155,26 +157,33 @@ export class KnownKeys {
     const at = name.indexOf(":") + 1;
     const id = name.slice(at);
     if (name.startsWith("key:")) {
-      this.#known.delete(id);
+      this.#lookAgain(id);
       this.#unknown.delete(id);
       // An answer that is under way may be from before the change.
       this.#asked.delete(id);
       return;
     }
-    for (const [known, { key }] of this.#known) if (key.tenant === id) this.#known.delete(known);
+    for (const [known, { key }] of this.#known) if (key.tenant === id) this.#lookAgain(known);
     this.#asked.clear();
+  }
+
+  /** Forgets a record. The next look for it is no guess, so guesses cannot keep it away. */
+  #lookAgain(id: string): void {
+    if (!this.#known.delete(id)) return;
+    this.#wasKnown.add(id);
+    if (this.#wasKnown.size > MOST_KNOWN) this.#wasKnown.clear();
   }
 
   #forgetAll(): void {
     this.#version++;
-    this.#known.clear();
+    for (const id of this.#known.keys()) this.#lookAgain(id);
     this.#unknown.clear();
     this.#asked.clear();
   }
 
   #ask(id: string, now: number): Promise<KnownKey | undefined> {
     if (now - this.#looks.since >= 1_000) this.#looks = { since: now, count: 0 };
-    if (++this.#looks.count > MOST_LOOKS) throw fixedError("unavailable", "keys");
+    if (!this.#wasKnown.has(id) && ++this.#looks.count > MOST_LOOKS) throw fixedError("unavailable", "keys");
     const asked = this.#look(id).finally(() => {
       if (this.#asked.get(id) === asked) this.#asked.delete(id);
     });
@@ -193,6 +202,7 @@ export class KnownKeys {
     const known = found.get(id);
     // A record that has changed meanwhile is good for this request, and is not remembered.
     if (version !== this.#version) return known;
+    this.#wasKnown.delete(id);
     if (known === undefined) remember(this.#unknown, id, this.#world.now(), MOST_UNKNOWN);
     else remember(this.#known, id, known, MOST_KNOWN);
     return known;

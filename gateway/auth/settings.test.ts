@@ -31,6 +31,7 @@ describe("a gateway without keys", () => {
     ["on another loopback address", { BATON_HOST: "127.9.9.9" }],
     ["on IPv6's", { BATON_HOST: "::1" }],
     ["published on loopback", { BATON_HOST: "0.0.0.0", BATON_PUBLISH: "127.0.0.1" }],
+    ["published on IPv6's loopback, as Compose needs it", { BATON_HOST: "0.0.0.0", BATON_PUBLISH: "[::1]" }],
     ["if its operator accepts the risk", { BATON_HOST: "0.0.0.0", BATON_AUTH: "off", BATON_INSECURE: "1" }],
   ])("starts %s", (_, env) => {
     expect(terms(env)).toEqual({ kind: "off" });
@@ -53,6 +54,7 @@ describe("a gateway without keys", () => {
       { BATON_HOST: "::", BATON_INSECURE: "1" },
       "BATON_AUTH is not set and BATON_HOST is ::: anybody who",
     ],
+    ["by BATON_PUBLISH in brackets", { BATON_PUBLISH: "[::]" }, "BATON_PUBLISH is [::]: anybody who"],
     ["by a name that only looks like loopback", { BATON_HOST: "127.0.0.1.evil.example" }, "anybody who"],
   ])("does not start where others reach it %s", (_, env, text) => {
     expect(() => terms(env)).toThrow(text);

@@ -154,7 +154,9 @@ function parseOpen(text: string): OpenGroup[] | undefined {
     : undefined;
 }
 
-function isLoopback(host: string): boolean {
+function isLoopback(address: string): boolean {
+  // Docker Compose needs an address of IPv6 in brackets.
+  const host = address.replace(/^\[(.*)\]$/, "$1");
   return host === "localhost" || host === "::1" || /^127(?:\.\d{1,3}){3}$/.test(host);
 }
 

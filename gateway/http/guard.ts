@@ -153,3 +153,21 @@ export function admitTo(guard: Guard, asking: Asking, right: Scope | "any"): Own
   if (right === "any") return owner;
   return owner instanceof Promise ? owner.then((found) => requireScope(found, right)) : requireScope(owner, right);
 }
+
+/** A judgement holds for so long, in ms. */
+const JUDGED_FOR_MS = 1_000;
+
+/**
+ * Judges a request again when its body has come. A client may keep the body back until its key is
+ * revoked, or has fewer rights.
+ * @returns a function that gives the owner, if it has judged again; it throws an InferenceError
+ */
+export function laterJudgement(guard: Guard, asking: Asking, right: Scope | "any"): () => Promise<Owner | undefined> {
+  let judgedAt = performance.now();
+  return async () => {
+    if (performance.now() - judgedAt < JUDGED_FOR_MS) return undefined;
+    const owner = await admitTo(guard, asking, right);
+    judgedAt = performance.now();
+    return owner;
+  };
+}

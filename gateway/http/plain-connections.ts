@@ -268,13 +268,18 @@ class PlainConnection {
     this.#hasWaited = true;
     this.#enter({ name: "asking" });
     this.#socket.pause();
-    void promise.then(() => {
-      const all = this.#behind === undefined ? bytes : Buffer.concat([bytes, this.#behind]);
-      this.#behind = undefined;
-      if (this.#socket.destroyed) return;
-      this.#socket.resume();
-      this.#begin(all, 1);
-    });
+    void promise
+      .then(() => {
+        const all = this.#behind === undefined ? bytes : Buffer.concat([bytes, this.#behind]);
+        this.#behind = undefined;
+        if (this.#socket.destroyed) return;
+        this.#socket.resume();
+        this.#begin(all, 1);
+      })
+      .catch((error: unknown) => {
+        this.#owner.onFailure(error);
+        this.cut();
+      });
   }
 
   readonly #onAnswer = ({ reply, requestId }: PlainAnswer): void => {

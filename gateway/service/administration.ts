@@ -12,6 +12,8 @@ export interface Administration {
   /** Whether clients may make, change and remove keys and tenants (`BATON_ADMIN_API`). */
   readonly mayChange: boolean;
   readonly audit: Audit;
+  /** Whether a file has a key of the tenant that is not revoked. */
+  readonly hasInFile: (tenant: string) => boolean;
 }
 
 /**

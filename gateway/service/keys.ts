@@ -93,9 +93,10 @@ export class KeyService {
   ): Promise<ShownKey> {
     const { keys } = toChange(this.#administration);
     const { tenant = caller.tenant, name = "", scopes = usualScopes, models = caller.models } = given;
-    const { expiresAt = null } = given;
+    const { expiresAt = latestFor(caller) } = given;
     needTenant(caller, tenant);
     caller.needGift({ scopes, models });
+    needLife(caller, expiresAt);
     const draft = async () => {
       const now = await askRedis(() => keys.now());
       needFuture(expiresAt, now);
@@ -117,6 +118,7 @@ export class KeyService {
       needSeen(caller, key);
       const { name = key.name, scopes = key.scopes, models = key.models, expiresAt = key.expiresAt } = given;
       caller.needGift({ scopes, models });
+      if (expiresAt !== key.expiresAt) needLife(caller, expiresAt);
       return { ...key, name, scopes, models, expiresAt };
     };
     const changed = await changeInRedis(() => keys.change(id, how, "last"));
@@ -138,6 +140,7 @@ export class KeyService {
     const draft = async () => {
       const [former, now] = await Promise.all([this.#find(caller, id), askRedis(() => keys.now())]);
       caller.needGift(former);
+      needLife(caller, former.expiresAt);
       return keys.draftSuccessor(former, now, caller.keyId);
     };
     return this.#show(caller, idempotencyKey, ["rotate", id, overlapMs], overlapMs, draft);
@@ -209,6 +212,21 @@ function needSeen(caller: Caller, key: KeyRecord): KeyRecord {
 /** @throws InferenceError for another tenant than the caller's own, whether or not it exists */
 function needTenant(caller: Caller, tenant: string): void {
   if (!caller.may("operator") && tenant !== caller.tenant) throw new InsufficientScope("operator");
+}
+
+/** @returns when a key that the caller makes expires at the latest; null: never */
+function latestFor(caller: Caller): number | null {
+  return caller.may("operator") ? null : (caller.key?.expiresAt ?? null);
+}
+
+/**
+ * @param expiresAt null: never
+ * @throws InferenceError `insufficient_scope` for a longer life than the caller's key has
+ */
+function needLife(caller: Caller, expiresAt: number | null): void {
+  const latest = latestFor(caller);
+  if (latest === null || (expiresAt !== null && expiresAt <= latest)) return;
+  throw new InferenceError("insufficient_scope", "the API key cannot give a longer life than its own");
 }
 
 /** @param expiresAt null: never */

@@ -78,7 +78,7 @@ export class SubscriptionService {
     }
     if (terms.from !== undefined && terms.from > tail.next) throw fixedError("ahead_of_log", "usual");
     const subject = tokenSubject(address);
-    const wanted = { tenant, subject, durable: terms.durable, ttlMs: terms.ttlMs };
+    const wanted = { tenant, subject, durable: terms.durable, ttlMs: this.#lifeOf(caller, terms.ttlMs) };
     const consumer = consumers && (await inJetStream(() => consumers.ofRequest(address, wanted, terms.from, tail)));
     return this.#answer(caller, wanted, consumer);
   }
@@ -101,9 +101,15 @@ export class SubscriptionService {
     const { tenant } = caller;
     const subject =
       label === undefined ? subjectsOf(tenant, model) : subjectsOfLabel(tenant, labelToken(label.name, label.value));
-    const wanted = { tenant, subject, durable: terms.durable, ttlMs: terms.ttlMs };
+    const wanted = { tenant, subject, durable: terms.durable, ttlMs: this.#lifeOf(caller, terms.ttlMs) };
     const consumer = consumers && (await inJetStream(() => consumers.ofMany(wanted)));
     return this.#answer(caller, wanted, consumer);
+  }
+
+  /** In ms: no longer than the client's key, which the credentials would outlive. */
+  #lifeOf({ key }: Caller, ttlMs: number): number {
+    if (key === undefined) return ttlMs;
+    return Math.min(ttlMs, this.#settings.keyedMs, Math.max(1, (key.expiresAt ?? Infinity) - Date.now()));
   }
 
   /** @throws InferenceError if the deployment lacks the settings for these terms */

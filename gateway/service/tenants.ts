@@ -79,11 +79,12 @@ export class TenantService {
    * @throws InferenceError `unknown_tenant`, `tenant_in_use`, `outcome_unknown` or `unavailable`
    */
   async remove({ keyId: actor }: Caller, id: string): Promise<void> {
-    const { keys, tenants, audit } = toChange(this.#settings.administration);
+    const { keys, tenants, audit, hasInFile } = toChange(this.#settings.administration);
     needSuspended(await askRedis(() => tenants.find(id)));
     const query = { tenant: id, limit: 0, after: undefined, isWanted: isKept };
     const [key] = (await askRedis(() => keys.page(query))) ?? [];
-    if (key !== undefined) throw fixedError("tenant_in_use", "keys");
+    // A tenant without a record is active, so its keys would be good again.
+    if (key !== undefined || hasInFile(id)) throw fixedError("tenant_in_use", "keys");
     await this.#removeThings(Caller.of(anyOwner(id)));
     const isDone = ignoring(new Set(["unknown_tenant"])); // another copy of this call was faster
     await changeInRedis(() => tenants.change(id, needSuspended)).catch(isDone);

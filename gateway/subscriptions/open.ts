@@ -16,6 +16,7 @@ export interface SubscriptionConfig {
   readonly BATON_CAPTURE_TTL_MS: number;
   readonly BATON_CAPTURE_BYTES: number;
   readonly BATON_SUBSCRIPTION_LIMIT: number;
+  readonly BATON_SUBSCRIPTION_MAX_MS: number;
 }
 
 /** All tenants together may have this many times the consumers of a tenant. */
@@ -53,6 +54,8 @@ export interface SubscriptionParts {
   readonly servers: readonly string[];
   /** Undefined if the deployment has no key to sign credentials with. */
   readonly credentials: CredentialMaker | undefined;
+  /** How long the credentials of a client with a key are valid at most, in ms. */
+  readonly keyedMs: number;
   /** Undefined if the deployment does not capture records. */
   readonly consumers: Consumers | undefined;
 }
@@ -72,6 +75,7 @@ export function openSubscriptions(
   return {
     servers: given.length > 0 ? given : usual,
     credentials: seed === undefined ? undefined : new CredentialMaker(seed),
+    keyedMs: config.BATON_SUBSCRIPTION_MAX_MS,
     consumers: stream && new Consumers({ redis, bus, stream, keptMs, limit }),
   };
 }

@@ -28,6 +28,16 @@ export const subscriptionSettings = {
     .min(1_048_576)
     .default(268_435_456)
     .describe("The most bytes of records in JetStream. Beyond that JetStream deletes the oldest records."),
+  BATON_SUBSCRIPTION_MAX_MS: z.coerce
+    .number()
+    .int()
+    .min(1_000)
+    .max(3_600_000)
+    .default(300_000)
+    .describe(
+      "How long, in ms, credentials for NATS are valid at most if their client has an API key, because revoking " +
+        "the key does not end them.",
+    ),
   BATON_SUBSCRIPTION_LIMIT: z.coerce
     .number()
     .int()

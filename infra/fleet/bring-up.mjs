@@ -9,6 +9,7 @@ import { natsOrigins, prepareNats } from "./nats-accounts.mjs";
 import { chooseBrokerPort, isServing, LOCAL, needAnswer } from "./ports.mjs";
 import { brokerPlan, processPlans } from "./processes.mjs";
 import { noteRedisUrl, prepareOperatorKey, prepareSecrets } from "./secrets.mjs";
+import { EXIT_UNUSABLE } from "./settings.mjs";
 
 /** @typedef {import("../setup/broker-kinds.mjs").BrokerName} BrokerName */
 /** @typedef {import("../setup/brokers.mjs").FoundBroker} FoundBroker */
@@ -39,9 +40,17 @@ const USUAL_PORTS = { redis: 6379, nats: 4222 };
 /**
  * @param {BringUp} plan
  * @returns the facts for the banner
- * @throws {Refusal} if a process does not come up in time, or workers can serve no model
+ * @throws {Refusal} if there could be no operator's key, a process does not come up in time, or
+ *   workers can serve no model
  */
 export async function bringUp({ fleet, settings, brokers, home, models }) {
+  const asksForKeys = (process.env["BATON_AUTH"] ?? "").includes("keys");
+  if (asksForKeys && process.env["BATON_KEYS_STORE"] === "file") {
+    throw new Refusal(
+      "npm start asks its gateway with an operator's key in Redis: set BATON_KEYS_STORE=both.",
+      EXIT_UNUSABLE,
+    );
+  }
   const [redis, nats] = await Promise.all([
     bringUpBroker("redis", brokers.redis, { fleet, settings, home }),
     bringUpBroker("nats", brokers.nats, { fleet, settings, home }),
@@ -49,7 +58,6 @@ export async function bringUp({ fleet, settings, brokers, home, models }) {
 
   const secrets = prepareSecrets(home, process.env);
   noteRedisUrl(home, redis.url);
-  const asksForKeys = (process.env["BATON_AUTH"] ?? "").includes("keys");
   const operator = asksForKeys ? await prepareOperatorKey(secrets, redis.url) : undefined;
   const since = Date.now();
   const urls = { redis: redis.url, nats: nats.url };

@@ -94,7 +94,7 @@ export function readLine(text) {
 }
 
 /**
- * A line in words for a person, at most 300 characters.
+ * A line in words for a person, at most 400 characters.
  *
  * @param {LogLine} line
  */
@@ -104,7 +104,7 @@ export function describe({ message, details }) {
   const extra = Object.entries(details)
     .filter(([key, value]) => !ROUTINE_FIELDS.has(key) && /^(string|number|boolean)$/.test(typeof value))
     .map(([key, value]) => `${key}=${String(value)}`);
-  return [message, ...said, ...extra].join("  ").slice(0, 300);
+  return [message, ...said, ...extra].join("  ").slice(0, 400);
 }
 
 /**

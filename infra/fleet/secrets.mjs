@@ -3,7 +3,7 @@
  * secret, and makes none a second time.
  */
 import { randomBytes } from "node:crypto";
-import { chmodSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, linkSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { lastLines, runCommand } from "../setup/command.mjs";
 import { needWritable, root } from "../setup/paths.mjs";
@@ -41,10 +41,16 @@ export function prepareSecrets(home, env) {
 
 /** @param {string} file */
 function makePepper(file) {
+  if (existsSync(file)) return file;
+  // Whole or not at all, also if this process dies meanwhile.
+  const whole = `${file}.${process.pid}`;
   try {
-    writeFileSync(file, `${randomBytes(PEPPER_BYTES).toString("base64")}\n`, { mode: 0o600, flag: "wx" });
+    writeFileSync(whole, `${randomBytes(PEPPER_BYTES).toString("base64")}\n`, { mode: 0o600 });
+    linkSync(whole, file);
   } catch (error) {
     if (codeOf(error) !== "EEXIST") throw new Refusal(`Baton cannot make ${file} (${codeOf(error)}).`);
+  } finally {
+    rmSync(whole, { force: true });
   }
   return file;
 }

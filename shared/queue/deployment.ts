@@ -180,8 +180,8 @@ function disagreement(own: number, agreed: number): string {
 class OpenBeside extends UnusableError {
   constructor() {
     super(
-      "Other gateways of this deployment ask for keys, and this one would let everybody in. Set BATON_AUTH=keys here, " +
-        "too, or allow gateways without keys with 'npm run keys -- require off'",
+      "This deployment asks for keys, and this gateway would let everybody in. Set BATON_AUTH=keys here, too. Or, " +
+        "while a gateway with keys runs, allow gateways without keys with 'npm run keys -- require off'",
     );
   }
 }

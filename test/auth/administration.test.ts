@@ -239,6 +239,18 @@ describe("keys", () => {
     }
   });
 
+  it("live no longer than the key of an administrator who makes them", async () => {
+    const short = (await keyed.make({ scopes: ["infer", "admin"], livesMs: 3_600_000 })).text;
+    const { expires_at: end } = (await ask(short, "GET", "/v2/whoami")).body["key"] as KeyView;
+    const child = (await ask<Shown>(short, "POST", "/v2/keys", { scopes: ["infer"] })).body;
+    expect(child.expires_at).toBe(end);
+    for (const body of [{ expires_at: null }, { expires_at: "2099-01-01T00:00:00Z" }]) {
+      expect(refusal(await ask(short, "PATCH", `/v2/keys/${child.id}`, body))).toEqual([403, "insufficient_scope"]);
+      const scopes = ["infer"];
+      expect(refusal(await ask(short, "POST", "/v2/keys", { ...body, scopes }))).toEqual([403, "insufficient_scope"]);
+    }
+  });
+
   it("are revoked, also by themselves and twice, and are refused within five seconds", async () => {
     const own = await made("acme", ["admin"]);
     const revoked = await ask(own, "DELETE", `/v2/keys/${keyId(own)}`);

@@ -86,6 +86,20 @@ describe("a gateway with a file of keys", () => {
     await expect.poll(() => said(text)).toBe("revoked_api_key");
   });
 
+  it("does not let a tenant go while the file has a key of it", async () => {
+    const { text: operator } = await stored.make({ tenant: "default", scopes: ["operator"] });
+    const { text } = create("--tenant", "leaving");
+    await expect.poll(() => said(text)).toBe("200");
+    const at = `${served.url}/v2/tenants/leaving`;
+    await writeTenant(stored.redis, "leaving", {
+      from: undefined,
+      to: JSON.stringify({ id: "leaving", state: "suspended" }),
+    });
+    await expect.poll(() => said(text)).toBe("tenant_suspended");
+    const answer = await fetch(at, { method: "DELETE", headers: { authorization: `Bearer ${operator}` } });
+    expect([answer.status, await answer.json()]).toMatchObject([409, { code: "tenant_in_use" }]);
+  });
+
   it("does not let a tenant in that Redis says is suspended", async () => {
     const { text } = create("--tenant", "late");
     await expect.poll(() => said(text)).toBe("200");

@@ -163,6 +163,19 @@ describe("a gateway", () => {
     expect(ids.map((id) => known.peek(id)?.key.id)).toEqual(ids);
   });
 
+  it("looks a key up again that has changed, however many clients guess", async () => {
+    const id = await make();
+    follow();
+    await whenFollowing();
+    expect(await said(id)).toBe(id);
+    const before = known.version;
+    await keys.change(id, (key) => ({ ...key, name: "other" }));
+    await expect.poll(() => known.version).toBeGreaterThan(before);
+    const guesses = Array.from({ length: 1_000 }, (_, i) => said(`guess${String(i).padStart(7, "0")}`));
+    expect(await said(id)).toBe(id);
+    expect(await Promise.all(guesses)).toContain("unavailable");
+  });
+
   it("lets known keys in while Redis is away, for the grace and no longer, and no others", async () => {
     const [id, other] = [await make(), await make()];
     follow({ staleMs: 500, graceMs: 10_000 });

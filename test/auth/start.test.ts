@@ -108,7 +108,9 @@ describe("`npm start`", () => {
     keys("revoke", another.split("_")[1] ?? "");
     const refused = keys("first");
     expect([refused.status, refused.stdout]).toEqual([78, ""]);
-    expect(refused.stderr).toContain("is revoked: remove the file to have another key.");
+    expect(refused.stderr).toContain(
+      "is revoked: put another operator's key into the file, or remove it to have a new one made.",
+    );
     writeFileSync(file, "no key\n");
     expect(keys("first").stderr).toContain("holds no key");
   }, 240_000);

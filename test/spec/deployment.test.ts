@@ -55,7 +55,7 @@ describe("the deployment record", () => {
       joinDeployment({ redis, buckets: 16, auth, log: silentLog, signal: AbortSignal.abort() });
     await join("off");
     await join("required");
-    await expect(join("off")).rejects.toThrow(/^Other gateways of this deployment ask for keys, and this one would/);
+    await expect(join("off")).rejects.toThrow(/^This deployment asks for keys, and this gateway would let everybody/);
     await join(undefined);
     await requireKeys(redis, false);
     await join("off");

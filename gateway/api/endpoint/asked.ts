@@ -8,7 +8,7 @@ import type { Owner } from "../../auth/owner.js";
 import { visible, type ModelDirectory } from "../../fleet/models.js";
 import type { Limits } from "../../formats/limits.js";
 import type { GatewayEnv } from "../../http/router.js";
-import { askingOf, type Guard } from "../../http/guard.js";
+import { askingOf, laterJudgement, type Guard } from "../../http/guard.js";
 import { Caller } from "../../service/caller.js";
 import type { Endpoint } from "./endpoint.js";
 import { readMembers, type Members, type MemberValues } from "./members.js";
@@ -23,8 +23,10 @@ export interface AskedTerms {
 }
 
 export class Asked<P extends Parameters = Parameters, M extends Members = Members> {
-  readonly #caller: Caller | undefined;
-  readonly #owner: Owner | undefined;
+  #caller: Caller | undefined;
+  #owner: Owner | undefined;
+  /** Undefined if nobody has judged the request before. */
+  readonly #judgeLater: (() => Promise<Owner | undefined>) | undefined;
   readonly query: ParameterValues<P>;
   readonly #endpoint: Endpoint;
   readonly #c: Context<GatewayEnv>;
@@ -39,7 +41,9 @@ export class Asked<P extends Parameters = Parameters, M extends Members = Member
     this.#c = c;
     this.#terms = terms;
     this.#owner = owner;
-    const { right, query, ignoresOthers, isWebSocket = false } = endpoint;
+    const { right, otherRight = "read", query, ignoresOthers, isWebSocket = false } = endpoint;
+    if (owner !== undefined)
+      this.#judgeLater = laterJudgement(terms.guard, askingOf(this.incoming), right ?? otherRight);
     this.#caller = right === undefined || isWebSocket ? undefined : this.#callerOf(owner);
     const isRead = query !== undefined && !isWebSocket;
     this.query = isRead ? readQuery(this.incoming.url ?? "", query as P, ignoresOthers) : ({} as ParameterValues<P>);
@@ -96,7 +100,22 @@ export class Asked<P extends Parameters = Parameters, M extends Members = Member
   body<T>(terms: Partial<BodyTerms>, read: (bytes: Buffer) => T | Promise<T>): Promise<T> {
     const { bodies, limits } = this.#terms;
     const encoding = this.incoming.headers["content-encoding"];
-    return bodies.use(this.incoming, { maxBytes: limits.controlBytes, encoding, ...terms }, read);
+    return bodies.use(this.incoming, { maxBytes: limits.controlBytes, encoding, ...terms }, async (bytes) => {
+      await this.judgeAgain();
+      return read(bytes);
+    });
+  }
+
+  /**
+   * Judges the request once more if its body took long to come: the client may have kept it back
+   * until its key was revoked.
+   * @throws InferenceError
+   */
+  async judgeAgain(): Promise<void> {
+    const owner = await this.#judgeLater?.();
+    if (owner === undefined) return;
+    this.#owner = owner;
+    if (this.#caller !== undefined) this.#caller = Caller.of(owner);
   }
 
   /** @throws InferenceError if the request names no tenant, and has to */

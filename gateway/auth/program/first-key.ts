@@ -31,7 +31,7 @@ export async function firstKey(file: string, keys: Keys, peppers: readonly Buffe
     writeFileSync(file, `${made.text}\n`, { mode: 0o600 });
     return { ...made, isNew: true };
   }
-  const another = "remove the file to have another key";
+  const another = "put another operator's key into the file, or remove it to have a new one made";
   const state = stateOf(record, await keys.now());
   if (state !== "active") throw new UnusableError(`The key in ${file} is ${state}: ${another}.`);
   if (!peppers.some((pepper) => timingSafeEqual(digestOf(text, pepper), digestIn(record)))) {

@@ -54,7 +54,7 @@ async function run(command: Command): Promise<void> {
   const audit = newAudit();
   try {
     await whenReady(redis, AbortSignal.timeout(PATIENCE_MS)).catch((cause: unknown) => {
-      throw new UnusableError(`Redis does not answer within ${PATIENCE_MS / 1_000} s (BATON_REDIS_URL).`, { cause });
+      throw new UnusableError(noAnswer(config.BATON_REDIS_URL), { cause });
     });
     const keys = new Keys({ redis, pepper });
     if (command.verb === "first") {
@@ -64,6 +64,14 @@ async function run(command: Command): Promise<void> {
     audit.flush();
     redis.disconnect();
   }
+}
+
+/** `npm start` runs its Redis on this machine alone. */
+function noAnswer(redisUrl: string): string {
+  const hint = redisUrl.startsWith("redis://127.0.0.1:")
+    ? " If `npm start` runs Redis, start the fleet first (BATON_AUTH=keys npm start)."
+    : "";
+  return `Redis does not answer within ${PATIENCE_MS / 1_000} s (BATON_REDIS_URL).${hint}`;
 }
 
 function newAudit(): Audit {

@@ -5,6 +5,7 @@
  * request takes the framework's way. All ways have the same handler and give the same answers.
  */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
+import { unknownModel } from "../../fleet/models.js";
 import type { Fleet } from "../../fleet/watch.js";
 import type { CallTerms, ModelExchange } from "./exchange.js";
 import { inferForm, inferOverHttp, inferWhole } from "./infer.js";
@@ -14,11 +15,11 @@ import type { PlainRoute } from "../../http/plain-connections.js";
 import { errorReply, isRefusal } from "../../formats/errors.js";
 import type { Reply } from "../../formats/reply.js";
 import { send } from "../../http/send.js";
-import { admitTo, askingOf, type Asking, type Guard } from "../../http/guard.js";
+import { admitTo, askingOf, laterJudgement, type Asking, type Guard } from "../../http/guard.js";
 
 export interface DirectOptions extends Omit<
   ModelExchange,
-  "incoming" | "outgoing" | "tenant" | "model" | "version" | "others"
+  "incoming" | "outgoing" | "judgeAgain" | "tenant" | "model" | "version" | "others"
 > {
   readonly fleet: Fleet;
   readonly guard: Guard;
@@ -57,8 +58,8 @@ export function directRoutes({ fleet, guard, onBug, ...rest }: DirectOptions): D
       if (model.generator !== undefined || !owner.mayUse(name)) return undefined;
       return { tenant: owner.tenant, model, version, others: fleet.directory.others(model) };
     } catch (error) {
-      if (isRefusal(error)) return undefined;
-      throw error;
+      if (!isRefusal(error)) onBug(error, asking.target, "");
+      return undefined;
     }
   };
   const answer = async <T>({ headers, target }: Asking, run: () => Promise<Reply | T>) => {
@@ -77,7 +78,15 @@ export function directRoutes({ fleet, guard, onBug, ...rest }: DirectOptions): D
       const found = method === "POST" && hasForm(url, headers) ? find(asking) : undefined;
       // The framework's way waits for the look-up.
       if (found === undefined || found instanceof Promise) return false;
-      answer(asking, () => inferOverHttp({ incoming, outgoing, ...found, ...rest }))
+      const judgeLater = laterJudgement(guard, asking, "infer");
+      const judgeAgain = async () => {
+        const owner = await judgeLater().catch((error: unknown) => {
+          guard.audit?.refused(error, incoming);
+          throw error;
+        });
+        if (owner?.mayUse(found.model.name) === false) throw unknownModel(found.model.name, found.version);
+      };
+      answer(asking, () => inferOverHttp({ incoming, outgoing, judgeAgain, ...found, ...rest }))
         .then(({ reply, requestId }) => {
           if (reply !== undefined) send(outgoing, reply, requestId);
           if (!incoming.readableEnded) endUnread(incoming);

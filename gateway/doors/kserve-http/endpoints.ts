@@ -246,6 +246,7 @@ function exchangeOf(asked: Asked, parts: KserveParts): ModelExchange {
     reader,
     printer,
     limits,
+    judgeAgain: () => asked.judgeAgain(),
   };
 }
 

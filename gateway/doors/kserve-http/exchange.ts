@@ -13,6 +13,8 @@ export interface ModelExchange extends CallTerms {
   readonly outgoing: ServerResponse;
   readonly bodies: Bodies;
   readonly reader: RequestReader;
+  /** Called when the body has come. @throws InferenceError if the client may ask no longer */
+  readonly judgeAgain: () => Promise<void>;
 }
 
 /** @throws InferenceError if the header Idempotency-Key is not valid */

@@ -7,7 +7,7 @@ import type { Reading, ReadRequest } from "../../formats/kserve/read-request.js"
 
 /** @throws InferenceError */
 export function receiveRequest(
-  { bodies, reader }: Pick<ModelExchange, "bodies" | "reader">,
+  { bodies, reader, judgeAgain }: Pick<ModelExchange, "bodies" | "reader" | "judgeAgain">,
   incoming: IncomingMessage,
   terms: BodyTerms,
   reading: Reading,
@@ -15,5 +15,8 @@ export function receiveRequest(
   const stillWanted = (): void => {
     if (incoming.socket.destroyed) throw fixedError("cancelled", "clientGone");
   };
-  return bodies.use(incoming, terms, (body) => reader.read(body, jsonBytesOf(body, terms), reading, stillWanted));
+  return bodies.use(incoming, terms, async (body) => {
+    await judgeAgain();
+    return reader.read(body, jsonBytesOf(body, terms), reading, stillWanted);
+  });
 }

@@ -98,7 +98,11 @@ describe("the parsing thread", () => {
   const asked = vi.spyOn(thread, "read").mockImplementation((body, reading) => {
     return Promise.resolve().then(() => readRequest(body, reading));
   });
-  const parts = { bodies: new Bodies(256 * KiB * KiB), reader: new RequestReader(thread) };
+  const parts = {
+    bodies: new Bodies(256 * KiB * KiB),
+    reader: new RequestReader(thread),
+    judgeAgain: () => Promise.resolve(),
+  };
   let reading: Reading;
   let settled: Promise<unknown> = Promise.resolve();
   const server = createServer((incoming: IncomingMessage, outgoing) => {
