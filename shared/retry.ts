@@ -65,13 +65,11 @@ export async function retrying<T>(call: () => Promise<T>, policy: RetryPolicy): 
  * @returns whether the promise has resolved
  * @throws the promise's error, if it rejects in time
  */
-export async function within(ms: number, promise: Promise<unknown>, world = realWorld): Promise<boolean> {
-  const over = new AbortController();
-  try {
-    return await Promise.race([promise.then(() => true), delay(ms, over.signal, world).then(() => false)]);
-  } finally {
-    over.abort();
-  }
+export function within(ms: number, promise: Promise<unknown>, world = realWorld): Promise<boolean> {
+  return new Promise((resolve, reject) => {
+    const cancel = world.after(ms, () => resolve(false));
+    promise.finally(cancel).then(() => resolve(true), reject);
+  });
 }
 
 /** Resolves after `ms`, or at once when `signal` aborts. */

@@ -51,12 +51,12 @@ export class BucketCalls {
    * @throws the Redis client's error if the gateway does not know whether Redis admitted the
    * request
    */
-  admit(applicant: Applicant, place: Place): Promise<Admission | Unwritable> {
+  admit(applicant: Applicant, { order, since }: Place): Promise<Admission | Unwritable> {
     return new Promise((resolve, reject) => {
       const { tenant } = applicant;
       const bytes = bytesOf(applicant);
       const sequence = applicant.sequence?.name;
-      const waiting = { ...place, tenant, sequence, bytes, applicant, resolve, reject };
+      const waiting = { order, since, tenant, sequence, bytes, applicant, resolve, reject };
       this.#turns.add(waiting);
       const size = this.#turns.sizeOf(waiting);
       this.#lines[size].start();

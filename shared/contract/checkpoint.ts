@@ -60,10 +60,10 @@ export function bootOf(version: string): string | undefined {
 export function encodeCheckpoint(version: string, tensors: readonly Tensor[]): Checkpoint {
   const frame = encodeFrame({ version, crc: checksum(tensors) }, tensors);
   let offset = frame.length - tensors.reduce((sum, { data }) => sum + data.length, 0);
-  const views = tensors.map((tensor) => {
-    const data = frame.subarray(offset, offset + tensor.data.length);
-    offset += data.length;
-    return { ...tensor, data };
+  const views = tensors.map(({ name, datatype, shape, data: { length } }) => {
+    const data = frame.subarray(offset, offset + length);
+    offset += length;
+    return { name, datatype, shape, data };
   });
   return { version, frame, tensors: views };
 }

@@ -253,7 +253,10 @@ function takeApart(
     const given = model.states.map(({ output }) => part(output));
     const fault = statesFault(model.states.map(asOutput), model.batching.batched, given);
     if (fault !== undefined) return modelError(held, `the state for the sequence's next step ${fault}`);
-    const next = model.states.map(({ input }, i) => ({ ...pick(given, i), name: input }));
+    const next = model.states.map(({ input: name }, i) => {
+      const { datatype, shape, data } = pick(given, i);
+      return { name, datatype, shape, data };
+    });
     const checkpoint = encodeCheckpoint(nameRun(delivery.entry, runs), next);
     if (checkpoint.frame.length > maxStateBytes) {
       return unchanged(

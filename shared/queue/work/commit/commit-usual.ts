@@ -84,13 +84,22 @@ export async function commitUsual<S extends Settlement>(
       steps: ordered.map(({ settlement: { delivery, state }, outcome: { ttl, body } }) => {
         const { lane, entry, sequence, step, number, from } = delivery;
         const [pin, request, start] = [pinText(lane), requestName(delivery), step + 1 - number];
-        const begin = { next: step, start, ended: "0", pin };
         return {
           entry,
           request,
           sequence,
-          facts: facts.head({ ...begin, done: step - 1, at: from, entry, on: pin, request }),
-          next: facts.head({ ...begin, done: step, at: state.version, entry: "", on: "", request: "" }),
+          facts: facts.head({ next: step, done: step - 1, start, ended: "0", at: from, pin, entry, on: pin, request }),
+          next: facts.head({
+            next: step,
+            done: step,
+            start,
+            ended: "0",
+            at: state.version,
+            pin,
+            entry: "",
+            on: "",
+            request: "",
+          }),
           from,
           ttl,
           body,
