@@ -1,21 +1,12 @@
 /** Keys and tenants are administered by the API, and nobody gives or sees more than he has. */
-import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { keyId } from "../../gateway/auth/key.js";
 import type { KeyView } from "../../gateway/auth/key-view.js";
 import { scopes, usualScopes, type Scope } from "../../gateway/auth/scopes.js";
-import { useFleet } from "../support/fleet/use-fleet.js";
-import { useFolder, useKeys } from "./keyed.js";
+import { useKeyedFleet } from "./keyed.js";
 
-const folder = useFolder();
-const served = useFleet({
-  models: ["echo-int32"],
-  jobs: 1,
-  direct: true,
-  // The fleet's start asks for the metadata of models, without a key.
-  env: { BATON_AUTH: "keys", BATON_AUTH_SECRET_FILE: join(folder, "pepper"), BATON_AUTH_OPEN: "health,metadata" },
-});
-const keyed = useKeys(served);
+const keyed = useKeyedFleet({ models: ["echo-int32"], jobs: 1, direct: true });
+const { served } = keyed;
 const made = async (tenant: string, some: readonly Scope[], models: readonly string[] = ["*"]) =>
   (await keyed.make({ tenant, scopes: some, models })).text;
 

@@ -6,10 +6,10 @@ import { newKey } from "../../gateway/auth/key.js";
 import { rawExchange } from "../support/gateway/http.js";
 import { root } from "../support/fleet/root.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
-import { useFolder, useKeys } from "./keyed.js";
+import { keyedEnv, useFolder, useKeys } from "./keyed.js";
 
 const folder = useFolder();
-const keyed = { BATON_AUTH: "keys", BATON_AUTH_SECRET_FILE: join(folder, "pepper") };
+const keyed = keyedEnv(folder);
 const served = useFleet({
   workers: 0,
   models: [],

@@ -1,25 +1,21 @@
 /** Keys expire by Redis's clock, however wrong the clocks of gateways are. */
-import { join } from "node:path";
 import { expect, it } from "vitest";
-import { useFleet } from "../support/fleet/use-fleet.js";
-import { useFolder, useKeys } from "./keyed.js";
+import { useKeyedFleet } from "./keyed.js";
 
-const folder = useFolder();
 const HOUR_MS = 3_600_000;
 /** Moves the clock of a gateway by an hour: of the first ahead, of the second back. */
 const shifted = (member: string): string[] => {
   const byMs = member === "gateway-1" ? HOUR_MS : -HOUR_MS;
   return ["--import", `data:text/javascript,const now=Date.now;Date.now=()=>now()+(${byMs});`];
 };
-const served = useFleet({
+const keys = useKeyedFleet({
   gateways: 2,
   workers: 0,
   models: [],
   direct: true,
-  env: { BATON_AUTH: "keys", BATON_AUTH_SECRET_FILE: join(folder, "pepper") },
   flags: (member) => (member.startsWith("gateway") ? shifted(member) : []),
 });
-const keys = useKeys(served);
+const { served } = keys;
 
 it("a key expires on every gateway when Redis says so", async () => {
   const said = (text: string): Promise<string[]> =>

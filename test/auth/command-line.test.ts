@@ -1,20 +1,11 @@
 /** `baton keys` makes, lists, shows, rotates and revokes keys, and prints a new key alone. */
-import { join } from "node:path";
 import { expect, it } from "vitest";
 import { keyId } from "../../gateway/auth/key.js";
 import { baton } from "../cli/baton.js";
-import { useFleet } from "../support/fleet/use-fleet.js";
-import { useFolder, useKeys } from "./keyed.js";
+import { useKeyedFleet } from "./keyed.js";
 
-const folder = useFolder();
-const served = useFleet({
-  models: ["echo-int32"],
-  jobs: 1,
-  direct: true,
-  // The fleet's start asks for the metadata of models, without a key.
-  env: { BATON_AUTH: "keys", BATON_AUTH_SECRET_FILE: join(folder, "pepper"), BATON_AUTH_OPEN: "health,metadata" },
-});
-const keyed = useKeys(served);
+const keyed = useKeyedFleet({ models: ["echo-int32"], jobs: 1, direct: true });
+const { served } = keyed;
 
 it("baton keys does what /v2/keys does", { timeout: 120_000 }, async () => {
   const { text: operator } = await keyed.make({ tenant: "default", scopes: ["infer", "read", "operator"] });

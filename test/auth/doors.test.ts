@@ -1,46 +1,23 @@
 /** Every declared path asks for a key, and for the right that it declares. */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { newKey } from "../../gateway/auth/key.js";
-import { Keys } from "../../gateway/auth/keys.js";
+import type { KeyTerms } from "../../gateway/auth/keys.js";
 import { hasScope, scopes, usualScopes, type Scope } from "../../gateway/auth/scopes.js";
 import { endpoints } from "../../gateway/endpoints.js";
-import { connectRedis, whenReady, type RedisClient } from "#shared/redis/connect.js";
 import { rawPost, statusesIn } from "../fixtures/requests.js";
 import { rawExchange } from "../support/gateway/http.js";
-import { useFleet } from "../support/fleet/use-fleet.js";
-import { silentLog } from "../support/silent.js";
-
-const folder = mkdtempSync(join(tmpdir(), "baton-pepper-"));
-const pepper = Buffer.alloc(32, 7);
-const pepperFile = join(folder, "pepper");
-writeFileSync(pepperFile, `${pepper.toString("base64")}\n`);
-afterAll(() => rmSync(folder, { recursive: true }));
+import { useKeyedFleet, type Key } from "./keyed.js";
 
 const OPEN = ["health", "metadata"];
-const served = useFleet({
+const fleet = useKeyedFleet({
   models: ["echo-int32", "accumulate"],
   jobs: 1,
   direct: true,
-  env: { BATON_AUTH: "keys", BATON_AUTH_SECRET_FILE: pepperFile, BATON_AUTH_OPEN: OPEN.join() },
+  env: { BATON_AUTH_OPEN: OPEN.join() },
 });
-
-let redis: RedisClient;
-let keys: Keys;
-beforeAll(async () => {
-  redis = connectRedis({ url: served.fleet.redis.url, name: "test", log: silentLog });
-  await whenReady(redis, AbortSignal.timeout(60_000));
-  keys = new Keys({ redis, pepper });
-});
-afterAll(() => redis.disconnect());
-
-async function make(some: readonly Scope[] = usualScopes, more: object = {}): Promise<{ id: string; text: string }> {
-  const terms = { tenant: "acme", name: "", scopes: some, models: ["*"], livesMs: undefined, createdBy: undefined };
-  const { record, text } = await keys.make({ ...terms, ...more });
-  return { id: record.id, text };
-}
+const { served } = fleet;
+const make = (scopes: readonly Scope[] = usualScopes, more: Partial<KeyTerms> = {}): Promise<Key> =>
+  fleet.make({ scopes, ...more });
 
 interface Answer {
   readonly status: number;
@@ -166,16 +143,16 @@ describe("a key", () => {
   it("is good until it is revoked, on every path, within five seconds", async () => {
     const { id, text } = await make();
     expect((await ask("/v2/jobs", text)).status).toBe(200);
-    await keys.revoke(id);
+    await fleet.keys.revoke(id);
     await expect.poll(async () => codeIn(await ask("/v2/jobs", text)), { timeout: 5_000 }).toBe("revoked_api_key");
   });
 
   it("is good beside the key that replaces it, until the overlap is over", async () => {
     const { id, text } = await make();
-    const { text: newer, record } = await keys.rotate(id, 60_000, undefined);
+    const { text: newer, record } = await fleet.keys.rotate(id, 60_000, undefined);
     expect([(await ask("/v2/jobs", text)).status, (await ask("/v2/jobs", newer)).status]).toEqual([200, 200]);
     expect([record.rotatedFrom, record.scopes]).toEqual([id, [...usualScopes]]);
-    const { text: third } = await keys.rotate(record.id, 0, undefined);
+    const { text: third } = await fleet.keys.rotate(record.id, 0, undefined);
     expect((await ask("/v2/jobs", third)).status).toBe(200);
     await expect.poll(async () => codeIn(await ask("/v2/jobs", newer)), { timeout: 5_000 }).toBe("expired_api_key");
   });

@@ -5,7 +5,7 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import { answerTo, beginUpload, FORM_END } from "../files/upload.js";
-import { useKeyedFleet, type Key } from "./keyed-fleet.js";
+import { useKeyedFleet, type Key } from "./keyed.js";
 
 const MODEL = "gen-mha";
 const fleet = useKeyedFleet({ models: [MODEL] });

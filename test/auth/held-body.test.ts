@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { setTimeout as pause } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { until } from "../support/until.js";
-import { useKeyedFleet, type Key } from "./keyed-fleet.js";
+import { useKeyedFleet, type Key } from "./keyed.js";
 
 /** Longer than a gateway goes by its first judgement, in ms. */
 const HELD_MS = 1_200;

@@ -1,16 +1,15 @@
 /** What a gateway knows of keys while Redis changes, is slow, is away, or has lost data. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { Keys } from "../../gateway/auth/keys.js";
+import { Keys, type KeyTerms } from "../../gateway/auth/keys.js";
 import { KnownKeys } from "../../gateway/auth/known-keys.js";
-import { usualScopes } from "../../gateway/auth/scopes.js";
 import { InferenceError } from "#shared/errors.js";
 import { writeTenant } from "#shared/queue/owners/write-owner.js";
 import { connectRedis, whenReady, type RedisClient } from "#shared/redis/connect.js";
 import { startRedis, type RedisServer } from "../support/brokers/redis.js";
 import { Proxy } from "../support/fleet/proxy.js";
 import { silentLog } from "../support/silent.js";
+import { pepper, usualTerms } from "./keyed.js";
 
-const pepper = Buffer.alloc(32, 7);
 let server: RedisServer;
 let proxy: Proxy;
 let direct: RedisClient;
@@ -45,17 +44,8 @@ afterEach(async () => {
   await following;
 });
 
-const make = async (): Promise<string> => {
-  const terms = {
-    tenant: "acme",
-    name: "",
-    scopes: usualScopes,
-    models: ["*"],
-    livesMs: undefined,
-    createdBy: undefined,
-  };
-  return (await keys.make(terms)).record.id;
-};
+const make = async (terms: Partial<KeyTerms> = {}): Promise<string> =>
+  (await keys.make({ ...usualTerms, ...terms })).record.id;
 /** What the gateway says of a key: its id, `none`, or the code of a refusal. */
 const said = async (id: string): Promise<string> => {
   try {
@@ -130,12 +120,11 @@ describe("a gateway", () => {
   });
 
   it("lets nobody in for the record of a tenant that it cannot read", async () => {
-    const terms = { name: "", scopes: usualScopes, models: ["*"], livesMs: undefined, createdBy: undefined };
-    const { record } = await keys.make({ ...terms, tenant: "odd" });
+    const id = await make({ tenant: "odd" });
     await direct.set("{keys}:tenant:odd", JSON.stringify({ id: "odd", state: "unheard of" }));
     follow();
     await whenFollowing();
-    expect(await said(record.id)).toBe("none");
+    expect(await said(id)).toBe("none");
   });
 
   it("looks up no more than 200 ids a second, however many clients guess", async () => {

@@ -9,7 +9,7 @@ import { FORM_TYPE, formOf } from "../files/upload.js";
 import { accepted, ask, ended, standing } from "../jobs/ask.js";
 import { made } from "../schedules/ask.js";
 import { inferLine, linesOf } from "../support/batches/batches.js";
-import { useKeyedFleet, type Key } from "./keyed-fleet.js";
+import { useKeyedFleet, type Key } from "./keyed.js";
 
 const [ALLOWED, HIDDEN, NEVER] = ["simple", "gen-mha", "gen-mhb"];
 const fleet = useKeyedFleet({

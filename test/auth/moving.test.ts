@@ -2,12 +2,11 @@
  * A fleet with work under way is moved to keys, gateway by gateway, and back. Nothing is lost, and
  * the key of the tenant `default` finds all of it.
  */
-import { join } from "node:path";
 import { expect, it } from "vitest";
 import { requireKeys } from "#shared/queue/deployment.js";
 import { until } from "../support/until.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
-import { useFolder, useKeys } from "./keyed.js";
+import { keyedEnv, useFolder, useKeys } from "./keyed.js";
 
 const folder = useFolder();
 const served = useFleet({
@@ -19,7 +18,7 @@ const served = useFleet({
 });
 const keys = useKeys(served);
 
-const keyed = { BATON_AUTH: "keys", BATON_AUTH_SECRET_FILE: join(folder, "pepper") };
+const keyed = keyedEnv(folder);
 const open = { BATON_AUTH: "", BATON_AUTH_SECRET_FILE: "" };
 
 interface Answer {

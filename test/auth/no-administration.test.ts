@@ -1,9 +1,8 @@
 /** A gateway that may not administer keys, or that asks for none, says so and changes nothing. */
-import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { scopes } from "../../gateway/auth/scopes.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
-import { useFolder, useKeys } from "./keyed.js";
+import { useKeyedFleet } from "./keyed.js";
 
 interface Answer {
   readonly status: number;
@@ -40,10 +39,9 @@ const reads: readonly Call[] = [
 ];
 
 describe("with BATON_ADMIN_API=off", () => {
-  const auth = { BATON_AUTH: "keys", BATON_AUTH_SECRET_FILE: join(useFolder(), "pepper") };
-  const env = { ...auth, BATON_AUTH_OPEN: "health,metadata", BATON_ADMIN_API: "off" };
-  const served = useFleet({ models: ["echo-int32"], jobs: 1, direct: true, env });
-  const keyed = useKeys(served);
+  const env = { BATON_ADMIN_API: "off" };
+  const keyed = useKeyedFleet({ models: ["echo-int32"], jobs: 1, direct: true, env });
+  const { served } = keyed;
   let operator = "";
   beforeAll(async () => {
     operator = (await keyed.make({ scopes })).text;

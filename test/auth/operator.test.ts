@@ -2,7 +2,7 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { scopes, usualScopes } from "../../gateway/auth/scopes.js";
 import { ask, simpleBody } from "../jobs/ask.js";
-import { useKeyedFleet, type Key } from "./keyed-fleet.js";
+import { useKeyedFleet, type Key } from "./keyed.js";
 
 const { served, make, setTenant } = useKeyedFleet({ models: ["simple", "echo-int32"] });
 let operator: Key;

@@ -6,16 +6,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { newKey } from "../../gateway/auth/key.js";
-import { freePort } from "../support/brokers/port.js";
-import { RunningProcess } from "../support/brokers/process.js";
+import type { RunningProcess } from "../support/brokers/process.js";
 import { makeRepository } from "../support/fleet/repository.js";
 import { root } from "../support/fleet/root.js";
+import { bannerOf, npmStart, textOf } from "../support/npm-start.js";
 
 describe("`npm start`", () => {
   let folder = "";
-  let start: RunningProcess | undefined;
+  let start: Awaited<ReturnType<typeof npmStart>> | undefined;
   let taken: Server | undefined;
-  let port = 0;
   beforeEach(() => (folder = mkdtempSync(join(tmpdir(), "baton-first-"))));
   afterEach(async () => {
     if (start?.alive === true) await start.terminate();
@@ -23,31 +22,9 @@ describe("`npm start`", () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  async function npmStart(env: Readonly<Record<string, string>>): Promise<RunningProcess> {
-    port = await freePort();
-    start = new RunningProcess({
-      name: "npm start",
-      command: "npm",
-      args: ["start"],
-      cwd: root,
-      env: {
-        BATON_HOME: join(folder, "home"),
-        BATON_MODEL_REPOSITORY: makeRepository(join(folder, "models"), ["simple"]),
-        BATON_HTTP_PORT: String(port),
-        BATON_NATS_PORT: String(await freePort()),
-        BATON_NATS_WS_PORT: String(await freePort()),
-        BATON_WORKERS: "1",
-        ...env,
-      },
-      logFile: join(folder, "start.log"),
-    });
-    return start;
+  async function started(env: Readonly<Record<string, string>>): Promise<RunningProcess> {
+    return (start = await npmStart(folder, makeRepository(join(folder, "models"), ["simple"]), env));
   }
-  const whenUp = async (env: Readonly<Record<string, string>>): Promise<string> => {
-    const process = await npmStart(env);
-    await process.waitForLine("the banner's end", ({ text }) => text.includes("Ctrl-C drains"), 110_000);
-    return process.lines.map(({ text }) => text).join("\n");
-  };
   /** Runs `npm run keys` as a user does in another terminal, who sets nothing but the folder. */
   const keys = (...args: string[]) => {
     const env = { ...process.env, BATON_HOME: join(folder, "home") };
@@ -56,24 +33,20 @@ describe("`npm start`", () => {
   const statusWith = async (key?: string): Promise<number> => {
     // `spawnSync` keeps this process from seeing that the gateway has closed an idle connection.
     const headers = { connection: "close", ...(key !== undefined && { "api-key": key }) };
-    return (await fetch(`http://127.0.0.1:${port}/v2/models/simple`, { headers })).status;
+    return (await fetch(`${start?.url}/v2/models/simple`, { headers })).status;
   };
 
   it("asks for nothing on loopback, and says how to ask for keys", async () => {
     // What .env may say for Docker Compose is not about this gateway, and an empty setting is none.
-    const said = await whenUp({ BATON_REDIS_PORT: String(await freePort()), BATON_PUBLISH: "0.0.0.0", BATON_AUTH: "" });
+    const said = await bannerOf(await started({ BATON_PUBLISH: "0.0.0.0", BATON_AUTH: "" }));
     expect(said).toMatch(/^ {2}keys .*BATON_AUTH=keys npm start/m);
     expect(await statusWith()).toBe(200);
   }, 150_000);
 
   it("does not start for other machines without keys", async () => {
-    const process = await npmStart({
-      BATON_HOST: "0.0.0.0",
-      BATON_REDIS_PORT: String(await freePort()),
-      BATON_PUBLISH: "127.0.0.1",
-    });
+    const process = await started({ BATON_HOST: "0.0.0.0", BATON_PUBLISH: "127.0.0.1" });
     expect((await process.exited).code).toBe(78);
-    expect(process.lines.map(({ text }) => text).join("\n")).toContain(
+    expect(textOf(process)).toContain(
       "BATON_AUTH is not set and BATON_HOST is 0.0.0.0: anybody who reaches this port could use the fleet.",
     );
   }, 150_000);
@@ -83,7 +56,8 @@ describe("`npm start`", () => {
     taken = createServer()
       .on("error", () => undefined)
       .listen(16_379, "127.0.0.1");
-    const said = await whenUp({ BATON_AUTH: "keys", BATON_AUTH_SECRET_FILE: "" });
+    const keyed = { BATON_AUTH: "keys", BATON_AUTH_SECRET_FILE: "", BATON_REDIS_PORT: "" };
+    const said = await bannerOf(await started(keyed));
     const secrets = join(folder, "home/secrets");
     const file = join(secrets, "operator.key");
     const operator = readFileSync(file, "utf8").trim();

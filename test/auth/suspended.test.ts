@@ -8,7 +8,7 @@ import { accepted, ask, ended, simpleBody } from "../jobs/ask.js";
 import { find, made } from "../schedules/ask.js";
 import { inferLine } from "../support/batches/batches.js";
 import { FORM_TYPE, formOf } from "../files/upload.js";
-import { useKeyedFleet, type Key } from "./keyed-fleet.js";
+import { useKeyedFleet, type Key } from "./keyed.js";
 
 const fleet = useKeyedFleet({ models: ["simple"], jobs: 1, env: { BATON_BUCKETS: "1" } });
 const { served, make, setTenant } = fleet;

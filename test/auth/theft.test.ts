@@ -12,7 +12,7 @@ import { made } from "../schedules/ask.js";
 import { inferLine } from "../support/batches/batches.js";
 import { Receiver, WebhookClient } from "../support/jobs/webhooks.js";
 import { readUntil } from "../support/until.js";
-import { useKeyedFleet, type Key } from "./keyed-fleet.js";
+import { useKeyedFleet, type Key } from "./keyed.js";
 
 const GENERATOR = "gen-mha";
 const { served, make } = useKeyedFleet({

@@ -3,10 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { identify } from "../../infra/setup/process-identity.mjs";
-import { freePort } from "../support/brokers/port.js";
-import { RunningProcess } from "../support/brokers/process.js";
+import type { RunningProcess } from "../support/brokers/process.js";
 import { makeRepository } from "../support/fleet/repository.js";
 import { root } from "../support/fleet/root.js";
+import { bannerOf, npmStart, textOf } from "../support/npm-start.js";
 
 function isAlive(pid: number): boolean {
   return identify(pid) !== undefined;
@@ -25,32 +25,13 @@ describe("`npm start`", () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  async function npmStart(repository: string, env: Readonly<Record<string, string>> = {}): Promise<RunningProcess> {
-    const ports = [await freePort(), await freePort(), await freePort()].map(String);
-    const [http = "", redis = "", nats = ""] = ports;
-    start = new RunningProcess({
-      name: "npm start",
-      command: "npm",
-      args: ["start"],
-      cwd: root,
-      env: {
-        BATON_HOME: join(folder, "home"),
-        BATON_MODEL_REPOSITORY: repository,
-        BATON_HTTP_PORT: http,
-        BATON_REDIS_PORT: redis,
-        BATON_NATS_PORT: nats,
-        BATON_WORKERS: "1",
-        ...env,
-      },
-      logFile: join(folder, "start.log"),
-    });
-    return start;
-  }
+  const started = async (repository: string, env?: Readonly<Record<string, string>>): Promise<RunningProcess> =>
+    (start = await npmStart(folder, repository, env));
 
   /** Starts a fleet of one worker, and waits for the whole banner. */
   async function startSimple(env?: Readonly<Record<string, string>>): Promise<RunningProcess> {
-    const process = await npmStart(makeRepository(join(folder, "models"), ["simple"]), env);
-    await process.waitForLine("the banner's end", ({ text }) => text.includes("Ctrl-C drains"));
+    const process = await started(makeRepository(join(folder, "models"), ["simple"]), env);
+    await bannerOf(process);
     return process;
   }
 
@@ -66,9 +47,9 @@ describe("`npm start`", () => {
   }
 
   async function refusal(repository: string, env?: Readonly<Record<string, string>>, status = 1): Promise<string> {
-    const process = await npmStart(repository, env);
+    const process = await started(repository, env);
     expect((await process.exited).code).toBe(status);
-    return process.lines.map(({ text }) => text).join("\n");
+    return textOf(process);
   }
 
   it("says why no model loads, and stops", async () => {
@@ -81,10 +62,9 @@ describe("`npm start`", () => {
 
   it("serves the models that load, and says why the others do not", async () => {
     const repository = makeRepository(join(folder, "models"), ["simple", "broken-config"]);
-    const process = await npmStart(repository, { BATON_MODELS: "simple,broken-config,absent" });
-    await process.waitForLine("the banner", ({ text }) => text.includes("Baton is up"));
-    await process.waitForLine("its end", ({ text }) => text.includes("Ctrl-C drains"));
-    const said = process.lines.map(({ text }) => text).join("\n");
+    const process = await started(repository, { BATON_MODELS: "simple,broken-config,absent" });
+    const said = await bannerOf(process);
+    expect(said).toContain("Baton is up");
     expect(said).toMatch(/^ {2}models {3}simple$/m);
     expect(said).toMatch(/^ {2}broken-config is not served: .*no_such_field/m);
     expect(said).toMatch(/^ {2}absent is not served: no repository has this model$/m);
@@ -93,8 +73,8 @@ describe("`npm start`", () => {
   }, 150_000);
 
   it("has nothing to warn of when it serves the demo models", async () => {
-    const process = await npmStart(join(root, "infra/models"), { BATON_WORKERS: "2" });
-    await process.waitForLine("the banner's end", ({ text }) => text.includes("Ctrl-C drains"));
+    const process = await started(join(root, "infra/models"), { BATON_WORKERS: "2" });
+    await bannerOf(process);
     const said = process.lines.map(({ text }) => text);
     expect(said.filter((text) => /^(gateway|jobs|worker-\d|redis|nats): |npm warn.* project /i.test(text))).toEqual([]);
   }, 150_000);
@@ -102,8 +82,8 @@ describe("`npm start`", () => {
   it("warns of a model's configuration once, and not for each worker", async () => {
     const tutorial = readFileSync(join(root, "infra/tutorial/config.pbtxt"), "utf8");
     const models = makeRepository(join(folder, "models"), ["my_lstm_model"], { my_lstm_model: tutorial });
-    const process = await npmStart(models, { BATON_WORKERS: "2" });
-    await process.waitForLine("the banner's end", ({ text }) => text.includes("Ctrl-C drains"));
+    const process = await started(models, { BATON_WORKERS: "2" });
+    await bannerOf(process);
     const warned = process.lines.filter(({ text }) => text.includes("is not taken as it is written"));
     expect(warned).toHaveLength(1);
   }, 150_000);

@@ -2,21 +2,16 @@
 import { parseArgs } from "node:util";
 import { isTenant } from "#shared/contract/tenant.js";
 import { globsFault } from "../globs.js";
-import { LONGEST_OVERLAP_MS } from "../keys.js";
+import { LONGEST_OVERLAP_MS, type KeyTerms } from "../keys.js";
 import { isScope, scopesFault, usualScopes, type Scope } from "../scopes.js";
 
 export type Command =
-  | {
+  | ({
       readonly verb: "create";
-      readonly tenant: string;
-      readonly name: string;
-      readonly scopes: readonly Scope[];
-      readonly models: readonly string[];
-      readonly livesMs: number | undefined;
       /** The file for the key; undefined for Redis. */
       readonly file: string | undefined;
       readonly json: boolean;
-    }
+    } & Omit<KeyTerms, "createdBy">)
   | { readonly verb: "first" }
   | { readonly verb: "list"; readonly tenant: string | undefined; readonly json: boolean }
   | { readonly verb: "show" | "revoke"; readonly id: string }

@@ -75,8 +75,9 @@ export function directRoutes(options: DirectOptions): DirectRoutes {
   return {
     direct(incoming, outgoing) {
       const { method, url = "", headers } = incoming;
+      if (method !== "POST" || !hasForm(url, headers)) return false;
       const asking = askingOf(incoming);
-      const found = method === "POST" && hasForm(url, headers) ? find(asking) : undefined;
+      const found = find(asking);
       // The framework's way waits for the look-up.
       if (found === undefined || found instanceof Promise) return false;
       const judgeLater = laterJudgement(guard, asking, "infer");

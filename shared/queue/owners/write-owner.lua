@@ -4,7 +4,8 @@
 --   KEYS.record
 --   KEYS.changes    stream; `c`: the record
 --   KEYS.operators  zset of the operators' keys: id -> Redis ms at which each expires
---   KEYS.indexes[]  zsets of the records: id -> Redis ms of the making
+--   KEYS.indexes[]  zsets of the records: id -> Redis µs of the making, because lists show the
+--                   newest first
 --   ARGV.id         in the indexes
 --   ARGV.change     names the record in the stream
 --   ARGV.from       the record that the caller has read, '' to make it
@@ -36,7 +37,7 @@ for i = 1, #KEYS.indexes do
   if to == '' then
     redis.call('ZREM', KEYS.indexes[i], ARGV.id)
   elseif was == '' then
-    redis.call('ZADD', KEYS.indexes[i], string.format('%d', now), ARGV.id)
+    redis.call('ZADD', KEYS.indexes[i], string.format('%d', time[1] * 1000000 + time[2]), ARGV.id)
   end
 end
 redis.call('XADD', KEYS.changes, 'MAXLEN', '~', ARGV.most, '*', 'c', ARGV.change)
