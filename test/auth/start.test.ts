@@ -9,7 +9,7 @@ import { newKey } from "../../gateway/auth/key.js";
 import type { RunningProcess } from "../support/brokers/process.js";
 import { makeRepository } from "../support/fleet/repository.js";
 import { root } from "../support/fleet/root.js";
-import { bannerOf, npmStart, textOf } from "../support/npm-start.js";
+import { bannerOf, npmStart, textOf } from "../support/fleet/npm-start.js";
 
 describe("`npm start`", () => {
   let folder = "";

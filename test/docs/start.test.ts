@@ -6,7 +6,7 @@ import { identify } from "../../infra/setup/process-identity.mjs";
 import type { RunningProcess } from "../support/brokers/process.js";
 import { makeRepository } from "../support/fleet/repository.js";
 import { root } from "../support/fleet/root.js";
-import { bannerOf, npmStart, textOf } from "../support/npm-start.js";
+import { bannerOf, npmStart, textOf } from "../support/fleet/npm-start.js";
 
 function isAlive(pid: number): boolean {
   return identify(pid) !== undefined;

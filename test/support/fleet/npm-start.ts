@@ -1,8 +1,8 @@
 /** `npm start`, with a home, ports and one worker of a test's own. */
 import { join } from "node:path";
-import { freePort } from "./brokers/port.js";
-import { RunningProcess } from "./brokers/process.js";
-import { root } from "./fleet/root.js";
+import { freePort } from "../brokers/port.js";
+import { RunningProcess } from "../brokers/process.js";
+import { root } from "./root.js";
 
 /**
  * @param folder for the home, `home`, and the log
