@@ -24,6 +24,7 @@ import { eventEndpoints } from "./api/streams/events.js";
 import { webSocketEndpoints } from "./api/streams/websocket.js";
 import { subscriptionEndpoints } from "./api/subscriptions.js";
 import { tenantEndpoints } from "./api/tenants.js";
+import { ticketEndpoints } from "./api/tickets.js";
 import { webhookEndpoints } from "./api/webhooks.js";
 import { kserveEndpoints, type KserveParts } from "./doors/kserve-http/endpoints.js";
 import { openAiEndpoints } from "./doors/openai/endpoints.js";
@@ -31,6 +32,7 @@ import type { Router } from "./http/router.js";
 import type { KeyService } from "./service/keys.js";
 import type { Services } from "./service/services.js";
 import type { TenantService } from "./service/tenants.js";
+import type { TicketService } from "./service/tickets.js";
 
 /** The parts that answer all paths. The app has no paths for a service that is absent. */
 export interface AppParts
@@ -40,6 +42,7 @@ export interface AppParts
 export interface AdministrationServices {
   readonly keys: KeyService;
   readonly tenants: TenantService;
+  readonly tickets: TicketService;
 }
 
 /** Endpoints that call the same service. */
@@ -87,6 +90,7 @@ export const groups: readonly Group[] = [
   group("Batches", batchEndpoints, ({ batches }) => batches),
   group("Files", fileEndpoints, ({ files }) => files),
   group("Keys", keyEndpoints, ({ keys }) => keys),
+  group("Tickets", ticketEndpoints, ({ tickets }) => tickets),
   group("Tenants", tenantEndpoints, ({ tenants }) => tenants),
   group("OpenAI's paths", openAiEndpoints, (parts) => parts),
 ];

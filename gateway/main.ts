@@ -43,8 +43,8 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
   const requestAudit = new RequestAudit(audit, peers);
   if (parts.deployment.isFirstToAsk) audit.note("auth_required", { actor: name });
   const surroundings = { redis: parts.redis, config, peers, audit, requestAudit, log };
-  const { guard, hasInFile } = await openAuth(terms, surroundings, lifecycle);
-  const services = { ...shared, ...openAdministration(terms, { ...surroundings, hasInFile }, shared) };
+  const { guard, ...opened } = await openAuth(terms, surroundings, lifecycle);
+  const services = { ...shared, ...openAdministration(terms, { ...surroundings, ...opened }, shared) };
   const app = openApp(parts, services, { config, guard, stopping: () => stopping, log });
   const server = await startServer(app, {
     port: config.BATON_HTTP_PORT,

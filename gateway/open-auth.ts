@@ -13,6 +13,7 @@ import { OpenReaders } from "./auth/open-readers.js";
 import type { AuthTerms } from "./auth/settings.js";
 import { TenantRecords } from "./auth/tenant-records.js";
 import { Tenants } from "./auth/tenants.js";
+import { Tickets } from "./auth/tickets.js";
 import type { GatewayConfig } from "./config.js";
 import type { AdministrationServices } from "./endpoints.js";
 import { keyGuard, openGuard, type Guard } from "./http/guard.js";
@@ -23,6 +24,7 @@ import { KeptKeys } from "./service/kept-keys.js";
 import { KeyService } from "./service/keys.js";
 import type { Services } from "./service/services.js";
 import { TenantService } from "./service/tenants.js";
+import { TicketService, type TicketServiceSettings } from "./service/tickets.js";
 
 export interface AuthSurroundings {
   readonly redis: RedisClient;
@@ -35,6 +37,8 @@ export interface AuthSurroundings {
 
 export interface OpenedAuth extends Pick<Administration, "hasInFile"> {
   readonly guard: Guard;
+  /** Undefined if the deployment asks for no keys. */
+  readonly ticketing: Pick<TicketServiceSettings, "tickets" | "now"> | undefined;
 }
 
 /** Time between two audit lines of a gateway that lets everybody in, in ms. */
@@ -51,7 +55,7 @@ export async function openAuth(
       note();
       setInterval(note, INSECURE_EVERY_MS).unref();
     }
-    return { guard: openGuard(config.BATON_TENANT_HEADER, peers), hasInFile: () => false };
+    return { guard: openGuard(config.BATON_TENANT_HEADER, peers), hasInFile: () => false, ticketing: undefined };
   }
   const { BATON_AUTH_CACHE_MS: staleMs, BATON_AUTH_GRACE_MS: graceMs } = config;
   const { path, isAlone = false } = terms.file ?? {};
@@ -62,7 +66,8 @@ export async function openAuth(
   const keys = allKeys(file, inRedis);
   const now = () => keys.now();
   const readers = new OpenReaders({ keys, log });
-  const authenticator = new Authenticator({ keys, peppers: terms.peppers, now });
+  const { peppers } = terms;
+  const authenticator = new Authenticator({ keys, peppers, now });
   const uses = new KeyUses({ authenticator, redis, now, log });
   const { signal } = stopping;
   const following = Promise.all([
@@ -79,19 +84,26 @@ export async function openAuth(
   return {
     guard: keyGuard({ authenticator: uses, readers, tenants, audit: requestAudit }, terms.open),
     hasInFile: (tenant) => file?.hasKeyOf(tenant) === true,
+    ticketing: { tickets: new Tickets(peppers), now },
   };
 }
 
-type AdministrationSurroundings = Pick<AuthSurroundings, "redis" | "config" | "audit"> & Pick<OpenedAuth, "hasInFile">;
+type AdministrationSurroundings = Pick<AuthSurroundings, "redis" | "config" | "audit"> &
+  Pick<OpenedAuth, "hasInFile" | "ticketing">;
 
 /** Opens the administration of keys and tenants, which refuses everybody if nobody needs a key. */
 export function openAdministration(
   terms: AuthTerms,
   surroundings: AdministrationSurroundings,
-  services: Pick<Services, "webhooks" | "schedules" | "files">,
+  services: Pick<Services, "requests" | "webhooks" | "schedules" | "files">,
 ): AdministrationServices {
   const administration = terms.kind === "keys" ? administrationOf(terms.peppers, surroundings) : undefined;
-  return { keys: new KeyService(administration), tenants: new TenantService({ administration, ...services }) };
+  const { ticketing, audit } = surroundings;
+  return {
+    keys: new KeyService(administration),
+    tenants: new TenantService({ administration, ...services }),
+    tickets: new TicketService(ticketing && { ...ticketing, requests: services.requests, audit }),
+  };
 }
 
 function administrationOf(

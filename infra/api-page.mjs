@@ -35,6 +35,7 @@ const PAGES = new Map([
   ["Batches", "[batches](batches.md)"],
   ["Files", "[batches](batches.md)"],
   ["Keys", "[keys](keys.md)"],
+  ["Tickets", "[a page in a browser](keys.md#a-page-in-a-browser)"],
   ["Tenants", "[keys](keys.md)"],
   ["OpenAI's paths", "[streams](streams.md)"],
 ]);

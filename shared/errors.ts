@@ -93,8 +93,18 @@ export const errorKinds = {
       inUrl: "no API key was given: send 'Authorization: Bearer <key>'; keys do not belong into URLs",
     },
   },
-  /** The key is malformed or unknown, or its secret is wrong. */
-  invalid_api_key: { status: 401, retry: false, texts: { usual: "the API key is not valid" } },
+  /**
+   * The key is malformed or unknown, or its secret is wrong. The same for a ticket, which is also
+   * good for a single request and for a short time only.
+   */
+  invalid_api_key: {
+    status: 401,
+    retry: false,
+    texts: {
+      usual: "the API key is not valid",
+      ticket: "the ticket is not valid: it may have expired, or be for another request",
+    },
+  },
   /** An administrator of the tenant, or an operator, has revoked the key. */
   revoked_api_key: { status: 401, retry: false, texts: { usual: "the API key was revoked" } },
   /** The key's expiry has passed, or another key has replaced the key and the overlap is over. */
@@ -145,6 +155,7 @@ export const errorKinds = {
       modelControl: "explicit model load / unload is not allowed if polling is enabled",
       administrationOff: "this gateway changes no keys and no tenants: BATON_ADMIN_API is off",
       noKeys: "this deployment asks for no keys, so it knows nobody who may administer them (BATON_AUTH)",
+      noTickets: "this deployment asks for no keys, so its streams need no ticket (BATON_AUTH)",
       natsCredentials: "this deployment gives no credentials for NATS: BATON_NATS_SIGNING_SEED switches that on",
       sharedMemory: "Client shared memory is disabled. Send tensors in the request and take them from the response.",
     },

@@ -5,6 +5,7 @@ import { jsonReply, jsonTextReply, noContent, type Reply } from "../formats/repl
 import { requestStates, type RequestState } from "../requests/status.js";
 import type { RequestService } from "../service/requests.js";
 import { endpointsOf } from "./endpoint/endpoint.js";
+import { ticketParameter } from "./endpoint/parameters.js";
 
 const endpoint = endpointsOf<RequestService>();
 
@@ -58,6 +59,9 @@ export const requestEndpoints = [
     method: "GET",
     path: "/v2/requests/:id",
     right: "read",
+    opensByTicketFor: "id",
+    query: { ticket: ticketParameter },
+    ignoresOthers: true,
     does: "Shows the status of a request, with its outcome once it has ended.",
     answers: { 200: { says: "The status.", shape: statusShape } },
     refusals: ["unknown_request"],

@@ -1,12 +1,12 @@
 /** `/v2/requests/<id>/subscription` and `/v2/subscriptions`: reading streams straight from NATS. */
 import { z } from "zod";
 import { InferenceError } from "#shared/errors.js";
-import { asSize, asString } from "#shared/json/members.js";
-import { jsonReply, withHeaders, type Reply } from "../formats/reply.js";
+import { asString } from "#shared/json/members.js";
+import { secretReply } from "../formats/reply.js";
 import { readLabel, type Label } from "../jobs/options.js";
-import type { Subscription, SubscriptionService } from "../service/subscriptions.js";
+import type { SubscriptionService } from "../service/subscriptions.js";
 import { endpointsOf } from "./endpoint/endpoint.js";
-import { size, string, type Member } from "./endpoint/members.js";
+import { lifetime, size, string, type Member } from "./endpoint/members.js";
 
 const endpoint = endpointsOf<SubscriptionService>();
 
@@ -36,20 +36,7 @@ const durable: Member<string> = {
     throw new InferenceError("invalid_argument", `'${name}' must be 1 to 64 of the characters A-Z, a-z, 0-9, _ and -`);
   },
 };
-const ttl: Member<number> = {
-  schema: {
-    type: "integer",
-    description: "how long the credentials are valid, in ms",
-    minimum: TTL_MS.least,
-    maximum: TTL_MS.most,
-    default: TTL_MS.usual,
-  },
-  read: (value, name) => {
-    const ms = asSize(value, name);
-    if (ms >= TTL_MS.least && ms <= TTL_MS.most) return ms;
-    throw new InferenceError("invalid_argument", `'${name}' must be from ${TTL_MS.least} to ${TTL_MS.most} ms`);
-  },
-};
+const ttl = lifetime(TTL_MS, "how long the credentials are valid, in ms");
 
 const answers = { 200: { says: "The subject, the servers and the credentials.", shape: subscriptionShape } };
 
@@ -84,8 +71,3 @@ export const subscriptionEndpoints = [
     },
   }),
 ];
-
-/** The answer holds a secret, so no cache may keep the answer. */
-function secretReply(subscription: Subscription): Reply {
-  return withHeaders(jsonReply(subscription), { "cache-control": "no-store" });
-}

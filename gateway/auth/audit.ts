@@ -14,6 +14,7 @@ export type AuditEvent =
   | "tenant_deleted"
   | "auth_failed"
   | "scope_refused"
+  | "ticket_issued"
   | "subscription_issued"
   | "acted_for"
   | "started_insecure"

@@ -4,6 +4,7 @@ import { Authenticator } from "./authenticator.js";
 import { digestOf, newKey, type NewKey } from "./key.js";
 import type { KnownKey } from "./known-keys.js";
 import { hashText, keyRecord, tenantRecord } from "./records.js";
+import { Tickets, type Ticket } from "./tickets.js";
 
 const pepper = Buffer.alloc(32, 7);
 const former = Buffer.alloc(32, 8);
@@ -94,5 +95,53 @@ describe("a key", () => {
       asked(key.text),
     );
     expect(["tale-gpt", "tale-2", "other-gpt", "tale-secret"].map(mayUse)).toEqual([true, false, false, false]);
+  });
+});
+
+describe("a ticket", () => {
+  const key = newKey();
+  const ticket = (more: Partial<Ticket> = {}, under = pepper): string =>
+    new Tickets([under]).write({ keyId: key.id, tenant: "acme", request: "r.0.m", expiresAt: NOW + 1, ...more });
+  const read = async (judge: Authenticator, text: string, request = "r.0.m"): Promise<unknown> => {
+    try {
+      const given = { authorization: [], apiKey: [], target: "/v2", tickets: { texts: [text], request } };
+      const { tenant, keyId, scopes } = await judge.judge(given);
+      return { tenant, keyId, scopes: [...scopes] };
+    } catch (error) {
+      if (error instanceof InferenceError) return error.code;
+      throw error;
+    }
+  };
+
+  it("reads its request, as the tenant of its key, and does nothing else", async () => {
+    const reader = { tenant: "acme", keyId: key.id, scopes: ["read"] };
+    expect(await read(authenticator(known(key)), ticket())).toEqual(reader);
+    const asking = new Authenticator({
+      keys: { find: () => Promise.resolve(known(key)) },
+      peppers: [former, pepper],
+      now: () => NOW,
+    });
+    expect(await read(asking, ticket())).toEqual(reader);
+  });
+
+  it.each<[string, KnownKey[], string, string]>([
+    ["of another request", [known(key)], ticket({ request: "r.0.n" }), "invalid_api_key"],
+    ["that has expired", [known(key)], ticket({ expiresAt: NOW }), "invalid_api_key"],
+    ["of another deployment", [known(key)], ticket({}, Buffer.alloc(32, 9)), "invalid_api_key"],
+    ["in part", [known(key)], ticket().slice(0, -1), "invalid_api_key"],
+    ["of no form", [known(key)], "tk_", "invalid_api_key"],
+    ["of a key that is gone", [], ticket(), "invalid_api_key"],
+    ["of a key that is revoked", [known(key, { revokedAt: 5 })], ticket(), "revoked_api_key"],
+    ["of a key that has expired", [known(key, { expiresAt: NOW })], ticket(), "expired_api_key"],
+    ["of a suspended tenant", [known(key, {}, { state: "suspended" })], ticket(), "tenant_suspended"],
+    ["of a key that reads no longer", [known(key, { scopes: ["infer"] })], ticket(), "insufficient_scope"],
+    ["of another tenant", [known(key)], ticket({ tenant: "other" }), "insufficient_scope"],
+  ])("is refused: %s", async (_, keys, text, code) => {
+    expect(await read(authenticator(...keys), text)).toBe(code);
+  });
+
+  it("that an operator got for a tenant reads as that tenant", async () => {
+    const judge = authenticator(known(key, { scopes: ["operator", "read"] }));
+    expect(await read(judge, ticket({ tenant: "other" }))).toMatchObject({ tenant: "other", scopes: ["read"] });
   });
 });

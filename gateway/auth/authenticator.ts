@@ -13,6 +13,8 @@ import { digestOf, keyId } from "./key.js";
 import type { KnownKey, KnownKeys } from "./known-keys.js";
 import type { Owner } from "./owner.js";
 import { digestIn, hashText, keyRecord } from "./records.js";
+import { requireScope, type Scope } from "./scopes.js";
+import { Tickets, type Ticket } from "./tickets.js";
 
 export interface AuthenticatorSettings {
   readonly keys: Pick<KnownKeys, "find">;
@@ -28,7 +30,9 @@ interface Verified {
   readonly owner: Owner;
 }
 
-const INVALID = errorKinds.invalid_api_key.texts.usual;
+const { usual: INVALID, ticket: INVALID_TICKET } = errorKinds.invalid_api_key.texts;
+/** All that a ticket allows. */
+const READS: ReadonlySet<Scope> = new Set<Scope>(["read"]);
 /** Takes the place of a key that is not there. No text has its digests. */
 const NOBODY: KnownKey = {
   key: keyRecord.parse({ id: "0".repeat(12), tenant: "nobody", hash: hashText(Buffer.alloc(32)), scopes: [] }),
@@ -41,9 +45,11 @@ export class Authenticator {
   /** Makes the digests in this process's memory worthless elsewhere. */
   readonly #salt = randomBytes(16).toString("hex");
   readonly #verified = new WeakMap<KnownKey, Verified>();
+  readonly #tickets: Tickets;
 
   constructor(settings: AuthenticatorSettings) {
     this.#settings = settings;
+    this.#tickets = new Tickets(settings.peppers);
   }
 
   /**
@@ -51,7 +57,9 @@ export class Authenticator {
    * @throws InferenceError
    */
   judge(given: CredentialTexts): Owner | Promise<Owner> {
-    const { kind, text } = readCredential(given);
+    const credential = readCredential(given);
+    const { kind, text } = credential;
+    if (kind === "ticket") return this.#judgeTicket(text, credential.request);
     if (kind !== "key") throw new AuthFailure("kind", "invalid_api_key", INVALID);
     const id = keyId(text);
     if (id === undefined) throw new AuthFailure("malformed", "invalid_api_key", INVALID);
@@ -74,6 +82,25 @@ export class Authenticator {
     const owner = ownerOf(known);
     this.#verified.set(known, { digest: quick, owner });
     return this.#whileGood(known, owner);
+  }
+
+  #judgeTicket(text: string, request: string): Owner | Promise<Owner> {
+    const { keys, now } = this.#settings;
+    const ticket = this.#tickets.read(text);
+    if (ticket?.request !== request) throw new AuthFailure("token", "invalid_api_key", INVALID_TICKET);
+    if (ticket.expiresAt <= now()) throw new AuthFailure("expired", "invalid_api_key", INVALID_TICKET);
+    const known = keys.find(ticket.keyId);
+    return known instanceof Promise
+      ? known.then((found) => this.#reader(found, ticket))
+      : this.#reader(known, ticket);
+  }
+
+  /** @returns the owner of a request with a ticket of this key */
+  #reader(known: KnownKey | undefined, { tenant }: Ticket): Owner {
+    if (known === undefined) throw new AuthFailure("unknown", "invalid_api_key", INVALID_TICKET);
+    const owner = requireScope(this.#whileGood(known, ownerOf(known)), "read");
+    if (tenant !== owner.tenant) requireScope(owner, "operator");
+    return { ...owner, tenant, scopes: READS };
   }
 
   /** @throws InferenceError if the key or its tenant is good no longer */

@@ -32,6 +32,11 @@ describe("a credential", () => {
     expect(readCredential(texts({ authorization: ["Bearer e30.e30.c2ln"] })).kind).toBe("token");
   });
 
+  it("is a ticket on a path that tickets open, wherever it stands there", () => {
+    const tickets = { texts: ["tk_a.b", "tk_a.b"], request: "r" };
+    expect(readCredential(texts({ tickets }))).toEqual({ kind: "ticket", text: "tk_a.b", request: "r" });
+  });
+
   const missing = "no API key was given: send 'Authorization: Bearer <key>'";
   const scheme = "is not supported: send 'Authorization: Bearer <key>'";
   it.each<[string, Partial<CredentialTexts>, [string, string]]>([
@@ -43,7 +48,7 @@ describe("a credential", () => {
     ],
     [
       "a key as a ticket",
-      { target: `/v2?a=1&ticket=${key}` },
+      { target: `/v2?a=1&ticket=${key}`, tickets: { texts: [key], request: "r" } },
       ["missing_api_key", `${missing}; keys do not belong into URLs`],
     ],
     [
@@ -55,6 +60,16 @@ describe("a credential", () => {
     [
       "a key beside another",
       { authorization: ["Bearer a.b.c"], apiKey: [key] },
+      ["invalid_argument", "more than one credential"],
+    ],
+    [
+      "a ticket beside a key",
+      { apiKey: [key], tickets: { texts: ["tk_a.b"], request: "r" } },
+      ["invalid_argument", "more than one credential"],
+    ],
+    [
+      "two tickets",
+      { tickets: { texts: ["tk_a.b", "tk_a.c"], request: "r" } },
       ["invalid_argument", "more than one credential"],
     ],
     ["Basic", { authorization: ["Basic YTpi"] }, ["invalid_argument", `Basic ${scheme}`]],

@@ -1,6 +1,6 @@
 /**
- * Finds the credential of a request in its headers. Only the form is judged here. A message never
- * repeats a credential.
+ * Finds the credential of a request. Only the form is judged here. A message never repeats a
+ * credential.
  */
 import { errorKinds } from "#shared/errors.js";
 import { AuthFailure } from "./auth-failure.js";
@@ -13,9 +13,19 @@ export interface CredentialTexts {
   readonly apiKey: readonly string[];
   /** The target of the request, in which some clients put keys. */
   readonly target: string;
+  /** What stands in the places of tickets; absent if no ticket opens the path. */
+  readonly tickets?: TicketTexts | undefined;
 }
 
-export type Credential = { readonly kind: "key" | "token"; readonly text: string };
+export interface TicketTexts {
+  readonly texts: readonly string[];
+  /** The public id in the path: a ticket opens a single request. */
+  readonly request: string;
+}
+
+export type Credential =
+  | { readonly kind: "key" | "token"; readonly text: string }
+  | { readonly kind: "ticket"; readonly text: string; readonly request: string };
 
 const bearer = /^bearer +(\S+) *$/i;
 const jwt = /^[\w-]+\.[\w-]+\.[\w-]*$/;
@@ -26,13 +36,18 @@ const urlKey = /[?&](?:api_key|key|access_token)=|[?&]ticket=bt_/;
  * @throws AuthFailure `missing_api_key` if there is no credential, `invalid_argument` if there
  * are several or one of another scheme, `invalid_api_key` if the credential has no known form
  */
-export function readCredential({ authorization, apiKey, target }: CredentialTexts): Credential {
+export function readCredential({ authorization, apiKey, target, tickets }: CredentialTexts): Credential {
   if (authorization.length > 1) throw several();
   const [header] = authorization;
   let text = header === undefined ? undefined : bearerOf(header.trim());
   for (const one of apiKey) {
     if (text !== undefined && text !== one) throw several();
     text = one;
+  }
+  const ticket = tickets?.texts.find((one) => !one.startsWith(KEY_PREFIX));
+  if (tickets !== undefined && ticket !== undefined) {
+    if (text !== undefined || tickets.texts.some((one) => one !== ticket)) throw several();
+    return { kind: "ticket", text: ticket, request: tickets.request };
   }
   if (text === undefined) {
     const { inUrl, usual } = errorKinds.missing_api_key.texts;

@@ -32,6 +32,11 @@ export function withHeaders(reply: Reply, headers: Record<string, string>): Repl
   return { ...reply, headers: { ...reply.headers, ...headers } };
 }
 
+/** The answer holds a secret, so no cache may keep the answer. */
+export function secretReply(value: unknown, status = 200): Reply {
+  return withHeaders(jsonReply(value, status), { "cache-control": "no-store" });
+}
+
 /**
  * Makes the answer to `Prefer: respond-async`.
  * @param id public id of the request, which now runs in the background

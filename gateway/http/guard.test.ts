@@ -73,6 +73,18 @@ describe("a request with a key", () => {
     expect(guard.ownerOf(several)).toMatchObject({ given: ["c", "d", "a", "b"] });
   });
 
+  it("may have a ticket in its query or among its protocols, on a path that reads a request", () => {
+    const given = guardWith(({ tickets }) => ({ ...owner, tickets }) as never);
+    const request = {
+      headers: { "sec-websocket-protocol": "baton.v1, baton.ticket.tk_b.c" },
+      target: "/v2/requests/r/ws?after=1&ticket=tk_a.b#?ticket=tk_no",
+    };
+    expect(given.ownerOf(request)).toMatchObject({ tickets: undefined });
+    const tickets = { texts: ["tk_a.b", "tk_b.c"], request: "r" };
+    expect(given.ownerOf({ ...request, reads: "r" })).toMatchObject({ tickets });
+    expect(given.ownerOf({ ...asking({}), reads: "r" })).toMatchObject({ tickets: { texts: [] } });
+  });
+
   it("may do what its scopes allow, whether or not Redis has to be asked", async () => {
     const asked = guardWith(() => Promise.resolve(owner));
     for (const one of [guard, asked]) {

@@ -22,6 +22,8 @@ export interface Asking {
   readonly peer?: string | undefined;
   /** Every header as it came, by its name; absent if each came once. */
   readonly distinct?: () => Readonly<Record<string, readonly string[] | undefined>>;
+  /** The request that the path reads; absent if no ticket opens the path. */
+  readonly reads?: string | undefined;
 }
 
 export interface RequestNotes {
@@ -98,7 +100,7 @@ export function keyGuard(
     asks: true,
     open,
     audit,
-    ownerOf({ headers, target, distinct }) {
+    ownerOf({ headers, target, distinct, reads }) {
       const all = distinct?.();
       const textsOf = (name: string): readonly string[] => {
         if (all !== undefined) return all[name] ?? [];
@@ -109,6 +111,10 @@ export function keyGuard(
         authorization: textsOf("authorization"),
         apiKey: [...textsOf("api-key"), ...textsOf("x-api-key")],
         target,
+        tickets:
+          reads === undefined
+            ? undefined
+            : { texts: ticketsIn(target, textsOf("sec-websocket-protocol")), request: reads },
       });
       const named = textsOf(ACT_FOR);
       return named.length === 0 ? owner : actingFor(named, owner, tenants, audit);
@@ -136,10 +142,25 @@ async function actingFor(
   return { ...owner, tenant, mayUse: (model) => allows(owner.models, model) && tenantMayUse(model) };
 }
 
-/** Node joins several headers of one name, or keeps only the first. */
-export function askingOf(incoming: IncomingMessage): Asking {
+/** How a page in a browser gives a ticket to its WebSocket, which takes no headers. */
+export const TICKET_PROTOCOL = "baton.ticket.";
+
+/** @param protocols the headers with the protocols of a WebSocket */
+function ticketsIn(target: string, protocols: readonly string[]): string[] {
+  const query = target.slice(target.indexOf("?") + 1).replace(/#.*$/, "");
+  const inQuery = target.includes("?") ? new URLSearchParams(query).getAll("ticket") : [];
+  const offered = protocols.flatMap((header) => header.split(",")).map((one) => one.trim());
+  const inProtocols = offered.filter((one) => one.startsWith(TICKET_PROTOCOL));
+  return [...inQuery, ...inProtocols.map((one) => one.slice(TICKET_PROTOCOL.length))];
+}
+
+/**
+ * Node joins several headers of one name, or keeps only the first.
+ * @param reads see `Asking`
+ */
+export function askingOf(incoming: IncomingMessage, reads?: string): Asking {
   const { headers, url = "", socket } = incoming;
-  return { headers, target: url, peer: socket.remoteAddress, distinct: () => incoming.headersDistinct };
+  return { headers, target: url, peer: socket.remoteAddress, distinct: () => incoming.headersDistinct, reads };
 }
 
 /**

@@ -4,6 +4,7 @@
  */
 import { beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
+import { ask } from "../jobs/ask.js";
 import { answerTo, beginUpload, FORM_END } from "../files/upload.js";
 import { useKeyedFleet, type Key } from "./keyed.js";
 
@@ -17,9 +18,9 @@ interface Opened {
   readonly all: Promise<string>;
 }
 
-async function open(path: string, { headers }: Key, body?: object): Promise<Opened> {
+async function open(path: string, key?: Key, body?: object): Promise<Opened> {
   const init = body === undefined ? {} : { method: "POST", body: JSON.stringify(body) };
-  const answer = await fetch(`${served.url}${path}`, { ...init, headers });
+  const answer = await fetch(`${served.url}${path}`, { ...init, ...(key !== undefined && { headers: key.headers }) });
   if (answer.status !== 200) throw new Error(`${path} was answered ${answer.status} ${await answer.text()}`);
   return { all: answer.text() };
 }
@@ -62,10 +63,13 @@ describe("a key", () => {
     await worker()?.kill();
     admitted = await submit(revoked);
     const requests = `/v2/requests/${admitted}`;
+    const { body } = await ask(`${served.url}/v2/tickets`, { body: { request: admitted }, headers: revoked.headers });
+    const { ticket } = body as unknown as { readonly ticket: string };
     streams = {
       generate_stream: generated,
       completions: completed,
       events: await open(`${requests}/events`, revoked),
+      "events with a ticket": await open(`${requests}/events?ticket=${ticket}`),
       "durable stream": await open(`${requests}/stream?offset=-1&live=sse`, revoked),
     };
     kept = await open(`${requests}/events`, other);

@@ -175,6 +175,10 @@ describe("another tenant's thing", () => {
     });
     const [file, noFile] = await both(ids["/v1/files"] ?? "", (id) => told("POST", "/v1/batches", order(id)));
     expect([file, file.status]).toEqual([noFile, 400]);
+    const [ticket, noTicket] = await both(ids["/v2/requests"] ?? "", (id) =>
+      told("POST", "/v2/tickets", { request: id }),
+    );
+    expect([ticket, ticket.status]).toEqual([noTicket, 404]);
     const job = (id: string) => ({ infer: simpleBody(1), webhook: { id } });
     const hooked = (id: string) => told("POST", "/v2/models/simple/jobs", job(id));
     const [hook, noHook] = await both(ids["/v2/webhooks"] ?? "", hooked);

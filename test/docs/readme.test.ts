@@ -23,7 +23,7 @@ const COMMANDS: Readonly<Record<string, number>> = {
   "docs/batches.md": 2,
   "docs/command-line.md": 1,
   "docs/jobs.md": 3,
-  "docs/keys.md": 3,
+  "docs/keys.md": 4,
   "docs/models.md": 3,
   "docs/sequences.md": 2,
   "docs/streams.md": 3,
@@ -42,10 +42,10 @@ describe("the first requests", () => {
     return runPasted(["sh", "-e"], block, served.url);
   };
 
-  it("are twenty-three, two of them in the demo with audio, and the starts stand before them", () => {
+  it("are twenty-four, two of them in the demo with audio, and the starts stand before them", () => {
     const commands = pages.map(({ path }) => [path, blocksOf("sh", path).length] as const);
     expect(Object.fromEntries(commands.filter(([, count]) => count > 0))).toEqual(COMMANDS);
-    expect(Object.values(COMMANDS).reduce((sum, count) => sum + count)).toBe(2 + 23);
+    expect(Object.values(COMMANDS).reduce((sum, count) => sum + count)).toBe(2 + 24);
     expect(blocksOf("sh", "docs/models.md").map((block) => block.includes("infra/demos/silero-vad"))).toEqual([
       true,
       true,
@@ -224,6 +224,10 @@ describe("the commands for keys", () => {
     expect(said).toMatch(/^bt_\w+\n\{\n {2}"id": /);
     expect(said).toContain('"state": "revoked"');
     expect(said).toMatch(/^\w{12} {2}acme {2}active {2}…\w{4} {2}infer,.* {2}ci$/m);
+  });
+
+  it("read a stream with a ticket", { timeout: 120_000 }, async () => {
+    expect(await paste(3)).toMatch(/^id: 0\ndata: [\s\S]*"final":true/m);
   });
 });
 

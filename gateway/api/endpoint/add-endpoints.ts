@@ -19,7 +19,7 @@ export function addEndpoints<S>(
     const handlers = group.map((endpoint) => {
       const { method } = endpoint;
       const headers = Object.entries(endpoint.headers ?? {});
-      const { right, otherRight = "read", open } = endpoint;
+      const { right, otherRight = "read", open, opensByTicketFor: ticketed } = endpoint;
       const isOpen = !guard.asks || (open !== undefined && guard.open.has(open));
       const answer = (c: Parameters<typeof router.onBug>[1]) => {
         for (const [name, value] of headers) c.env.outgoing.appendHeader(name, value);
@@ -28,7 +28,8 @@ export function addEndpoints<S>(
           return endpoint.handle(new Asked(endpoint, c, all, owner), service);
         };
         if (isOpen) return handle();
-        const owner = admitTo(guard, askingOf(c.env.incoming), right ?? otherRight);
+        const reads = ticketed === undefined ? undefined : c.req.param(ticketed);
+        const owner = admitTo(guard, askingOf(c.env.incoming, reads), right ?? otherRight);
         return owner instanceof Promise ? owner.then(handle) : handle(owner);
       };
       return [method, answer];

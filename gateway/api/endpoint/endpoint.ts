@@ -32,6 +32,11 @@ export interface Declared<S, P extends Parameters, M extends Members> {
   readonly otherRight?: Scope;
   /** Absent if the path is never open. */
   readonly open?: OpenGroup;
+  /**
+   * The segment with the id of a request. A ticket for this request opens the path; absent if no
+   * ticket opens the path.
+   */
+  readonly opensByTicketFor?: string;
   /** Whether a caller without a valid tenant may ask, too. Then `caller.tenant` is empty. */
   readonly isTenantOptional?: boolean;
   /** What the endpoint does, in one sentence. */

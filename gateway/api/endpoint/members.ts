@@ -2,6 +2,7 @@
  * The members of JSON bodies: a reader for the router and a schema for the document, side by side.
  * A body with an unknown member is refused by the member's name.
  */
+import { InferenceError } from "#shared/errors.js";
 import { asBoolean, asSize, asString, parseRequestJson, required, withoutOthers } from "#shared/json/members.js";
 import type { JsonValue } from "#shared/json/parse.js";
 import type { Schema } from "./parameters.js";
@@ -27,6 +28,24 @@ export type MemberValues<M extends Members> = {
 export const string: Member<string> = { schema: { type: "string" }, read: asString };
 export const boolean: Member<boolean> = { schema: { type: "boolean" }, read: asBoolean };
 export const size: Member<number> = { schema: { type: "integer", minimum: 0 }, read: asSize };
+
+/** How long something is good, in ms. */
+export interface Lifetime {
+  readonly usual: number;
+  readonly least: number;
+  readonly most: number;
+}
+
+export function lifetime({ usual, least, most }: Lifetime, description: string): Member<number> {
+  return {
+    schema: { type: "integer", description, minimum: least, maximum: most, default: usual },
+    read(value, name) {
+      const ms = asSize(value, name);
+      if (ms >= least && ms <= most) return ms;
+      throw new InferenceError("invalid_argument", `'${name}' must be from ${least} to ${most} ms`);
+    },
+  };
+}
 
 /** A member that the service checks itself. */
 export function anything(schema: Schema): Member<JsonValue> {

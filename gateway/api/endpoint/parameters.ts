@@ -26,6 +26,12 @@ export type ParameterValues<P extends Parameters> = { readonly [N in keyof P]: R
 /** A text of any form; the service says what it may be. */
 export const text: Parameter<string | undefined> = { schema: { type: "string" }, read: ([given]) => given };
 
+/** The guard reads tickets, before the path's own parameters. */
+export const ticketParameter: Parameter<string | undefined> = {
+  ...text,
+  says: "A ticket for this request (POST /v2/tickets), in place of a key.",
+};
+
 /**
  * How many items a page has at most.
  * @param digits most digits of the text, leading zeros included

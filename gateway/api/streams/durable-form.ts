@@ -11,7 +11,7 @@ import type { StreamRecord } from "../../stream/open-stream.js";
 import { textOf } from "../../stream/records.js";
 import type { Tail } from "../../stream/page-status.js";
 import type { Piece } from "../../stream/stream-log.js";
-import type { Parameter, ParameterValues } from "../endpoint/parameters.js";
+import { ticketParameter, type Parameter, type ParameterValues } from "../endpoint/parameters.js";
 import { chunkWriter } from "./ai-chunks.js";
 
 /**
@@ -85,11 +85,11 @@ const format: Parameter<Format | undefined> = {
   },
 };
 
-export const readingQuery = { offset, live, cursor, format };
+export const readingQuery = { offset, live, cursor, format, ticket: ticketParameter };
 
 /** @throws InferenceError `invalid_argument` */
 export function readingOf(
-  { offset, live, cursor, format }: ParameterValues<typeof readingQuery>,
+  { offset, live, cursor, format }: Omit<ParameterValues<typeof readingQuery>, "ticket">,
   headers: IncomingHttpHeaders,
 ): Reading {
   if (live !== undefined && offset === undefined) throw fixedError("invalid_argument", "offsetMissing");

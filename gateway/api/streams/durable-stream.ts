@@ -44,6 +44,7 @@ const readEndpoint = endpoint({
   method: "GET",
   path: PATH,
   right: "read",
+  opensByTicketFor: "id",
   does: "Reads the records of a request as a stream of the Durable Streams protocol.",
   query: readingQuery,
   headers: {

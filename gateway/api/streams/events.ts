@@ -7,7 +7,7 @@ import { openSse } from "../../http/sse.js";
 import type { RequestService } from "../../service/requests.js";
 import type { Cursor } from "../../stream/cursor.js";
 import { endpointsOf } from "../endpoint/endpoint.js";
-import type { Parameter } from "../endpoint/parameters.js";
+import { ticketParameter, type Parameter } from "../endpoint/parameters.js";
 
 const endpoint = endpointsOf<RequestService>();
 
@@ -18,7 +18,7 @@ const after: Parameter<number> = {
   read: ([given], name) => (given === undefined ? 0 : indexAfter(given, name)),
 };
 /** The client's position in the paths of events and WebSockets. */
-export const positionQuery = { after };
+export const positionQuery = { after, ticket: ticketParameter };
 
 export const eventEndpoints = [
   endpoint({
@@ -26,6 +26,7 @@ export const eventEndpoints = [
     path: "/v2/requests/:id/events",
     right: "read",
     does: "Sends the records of a request as server-sent events, from the client's position on.",
+    opensByTicketFor: "id",
     query: positionQuery,
     ignoresOthers: true,
     answers: { 200: { says: "An event for each record.", mediaType: "text/event-stream" } },

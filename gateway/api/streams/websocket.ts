@@ -13,7 +13,7 @@ import { chooseRequestId } from "../../http/headers.js";
 import { withHeaders, type Reply } from "../../formats/reply.js";
 import type { Log } from "../../http/router.js";
 import type { Cursor } from "../../stream/cursor.js";
-import { admitTo, askingOf, openGuard, type Guard } from "../../http/guard.js";
+import { admitTo, askingOf, openGuard, TICKET_PROTOCOL, type Guard } from "../../http/guard.js";
 import { Caller } from "../../service/caller.js";
 import type { RequestService } from "../../service/requests.js";
 import { endpointsOf } from "../endpoint/endpoint.js";
@@ -28,6 +28,7 @@ export const webSocketEndpoints = [
     path: "/v2/requests/:id/ws",
     right: "read",
     does: "Sends the records of a request as messages of a WebSocket, from the client's position on.",
+    opensByTicketFor: "id",
     query: positionQuery,
     ignoresOthers: true,
     isWebSocket: true,
@@ -79,7 +80,13 @@ const forbidden = 4403;
 
 export class WebSocketEndpoint {
   readonly #settings: WebSocketSettings;
-  readonly #server = new WebSocketServer({ noServer: true, maxPayload, perMessageDeflate: false });
+  readonly #server = new WebSocketServer({
+    noServer: true,
+    maxPayload,
+    perMessageDeflate: false,
+    // A browser gives up if the answer selects none of its protocols, and a ticket is no protocol.
+    handleProtocols: (offered) => [...offered].find((one) => !one.startsWith(TICKET_PROTOCOL)) ?? false,
+  });
   #closing = false;
 
   constructor(settings: WebSocketSettings) {
@@ -110,9 +117,10 @@ export class WebSocketEndpoint {
     const { requests, guard = openGuard(), log } = this.#settings;
     try {
       if (this.#closing) throw fixedError("unavailable", "webSocketStopping");
-      const owner = await admitTo(guard, askingOf(incoming), "read");
+      const id = idOf(incoming) ?? "";
+      const owner = await admitTo(guard, askingOf(incoming, id), "read");
       const { after } = readQuery(incoming.url ?? "", positionQuery, true);
-      const cursor = await requests.open(Caller.of(owner), idOf(incoming) ?? "", firstIndex(after, incoming.headers));
+      const cursor = await requests.open(Caller.of(owner), id, firstIndex(after, incoming.headers));
       this.#server.handleUpgrade(incoming, socket, head, (client) => {
         this.#watch(client);
         if (this.#closing) client.close(goingAway);

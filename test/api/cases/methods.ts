@@ -49,6 +49,7 @@ export const PATHS = [
   "/v2/deliveries/none/replay",
   "/v2/whoami",
   ...["", "/none", "/none/rotate"].map((rest) => `/v2/keys${rest}`),
+  "/v2/tickets",
   ...["", "/none"].map((rest) => `/v2/tenants${rest}`),
   "/v1/models",
   "/v1/models/none",
