@@ -6,7 +6,7 @@ import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, it } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
 import { useKeyedFleet } from "../auth/keyed.js";
 import { ask } from "../jobs/ask.js";
 
@@ -79,16 +79,15 @@ async function see(query: Readonly<Record<string, string>>): Promise<Seen> {
   const page = `http://127.0.0.1:${(server.address() as AddressInfo).port}/?${new URLSearchParams(query).toString()}`;
   const options = ["--headless", "--no-sandbox", "--disable-gpu", `--user-data-dir=${folder}`, page];
   const browser = spawn(CHROMIUM, options, { stdio: "ignore", detached: true });
-  try {
-    return await said;
-  } finally {
-    const ended = once(browser, "close");
-    process.kill(-(browser.pid ?? 0), "SIGKILL");
+  const ended = once(browser, "close");
+  onTestFinished(async () => {
+    if (browser.exitCode === null && browser.pid !== undefined) process.kill(-browser.pid, "SIGKILL");
     await ended;
     server.closeAllConnections();
     server.close();
     rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
-  }
+  });
+  return Promise.race([said, ended.then(([code]) => expect.fail(`the browser ended with ${String(code)}`))]);
 }
 
 const isThere = existsSync(CHROMIUM);
