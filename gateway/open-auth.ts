@@ -4,7 +4,7 @@ import type { Lifecycle } from "#shared/lifecycle.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import type { Audit } from "./auth/audit.js";
 import { Authenticator } from "./auth/authenticator.js";
-import { allKeys } from "./auth/all-keys.js";
+import { allKeys, withTokens } from "./auth/all-keys.js";
 import { FileKeys } from "./auth/file-keys.js";
 import { KeyUses } from "./auth/key-uses.js";
 import { Keys } from "./auth/keys.js";
@@ -14,6 +14,8 @@ import type { AuthTerms } from "./auth/settings.js";
 import { TenantRecords } from "./auth/tenant-records.js";
 import { Tenants } from "./auth/tenants.js";
 import { Tickets } from "./auth/tickets.js";
+import { Jwks } from "./auth/tokens/jwks.js";
+import { Tokens } from "./auth/tokens/tokens.js";
 import type { GatewayConfig } from "./config.js";
 import type { AdministrationServices } from "./endpoints.js";
 import { keyGuard, openGuard, type Guard } from "./http/guard.js";
@@ -58,20 +60,34 @@ export async function openAuth(
     return { guard: openGuard(config.BATON_TENANT_HEADER, peers), hasInFile: () => false, ticketing: undefined };
   }
   const { BATON_AUTH_CACHE_MS: staleMs, BATON_AUTH_GRACE_MS: graceMs } = config;
-  const { path, isAlone = false } = terms.file ?? {};
-  const inRedis = isAlone ? undefined : new KnownKeys({ redis, staleMs, graceMs, log });
+  const { peppers } = terms;
+  const { path, isAlone = false } = terms.keys?.file ?? {};
+  const records = isAlone && terms.tokens === undefined ? undefined : new KnownKeys({ redis, staleMs, graceMs, log });
+  const inRedis = isAlone ? undefined : records;
   const beside = inRedis && { redis, keys: inRedis };
   const file = path === undefined ? undefined : await FileKeys.open({ path, beside, audit, log });
   const stopping = new AbortController();
-  const keys = allKeys(file, inRedis);
-  const now = () => keys.now();
-  const readers = new OpenReaders({ keys, log });
-  const { peppers } = terms;
-  const authenticator = new Authenticator({ keys, peppers, now });
+  const ofKeys = allKeys(file, inRedis);
+  const now = () => records?.now() || ofKeys.now();
+  const tokens =
+    terms.tokens &&
+    records &&
+    new Tokens({
+      terms: terms.tokens,
+      jwks: await Jwks.open({
+        place: terms.tokens.jwks,
+        onFailure: (reason) => audit.note("jwks_failed", { reason }),
+        log,
+      }),
+      tenants: records,
+      now,
+    });
+  const readers = new OpenReaders({ keys: tokens ? withTokens(ofKeys, tokens) : ofKeys, log });
+  const authenticator = new Authenticator({ keys: terms.keys && ofKeys, tokens, peppers, now });
   const uses = new KeyUses({ authenticator, redis, now, log });
   const { signal } = stopping;
   const following = Promise.all([
-    inRedis?.follow(signal),
+    records?.follow(signal),
     file?.watch(signal),
     readers.watch(signal),
     uses.watch(signal),
@@ -84,7 +100,7 @@ export async function openAuth(
   return {
     guard: keyGuard({ authenticator: uses, readers, tenants, audit: requestAudit }, terms.open),
     hasInFile: (tenant) => file?.hasKeyOf(tenant) === true,
-    ticketing: { tickets: new Tickets(peppers), now },
+    ticketing: peppers.length === 0 ? undefined : { tickets: new Tickets(peppers), now },
   };
 }
 
@@ -97,7 +113,8 @@ export function openAdministration(
   surroundings: AdministrationSurroundings,
   services: Pick<Services, "requests" | "webhooks" | "schedules" | "files">,
 ): AdministrationServices {
-  const administration = terms.kind === "keys" ? administrationOf(terms.peppers, surroundings) : undefined;
+  const areKeys = terms.kind === "asks" && terms.keys !== undefined;
+  const administration = areKeys ? administrationOf(terms.peppers, surroundings) : undefined;
   const { ticketing, audit } = surroundings;
   return {
     keys: new KeyService(administration),
@@ -119,6 +136,6 @@ function administrationOf(
 
 /** What the deployment hears of the clients; undefined if the operator takes the risk. */
 export function authOf({ kind }: AuthTerms, config: GatewayConfig): "required" | "off" | undefined {
-  if (kind === "keys") return "required";
+  if (kind === "asks") return "required";
   return config.BATON_INSECURE === undefined ? "off" : undefined;
 }

@@ -105,6 +105,15 @@ export const errorKinds = {
       ticket: "the ticket is not valid: it may have expired, or be for another request",
     },
   },
+  /** The token of the identity provider is not good here; the message names the claim. */
+  invalid_token: {
+    status: 401,
+    retry: false,
+    texts: {
+      usual: "the token is not valid: its signature cannot be verified",
+      expired: "the token has expired",
+    },
+  },
   /** An administrator of the tenant, or an operator, has revoked the key. */
   revoked_api_key: { status: 401, retry: false, texts: { usual: "the API key was revoked" } },
   /** The key's expiry has passed, or another key has replaced the key and the overlap is over. */
@@ -155,7 +164,7 @@ export const errorKinds = {
       modelControl: "explicit model load / unload is not allowed if polling is enabled",
       administrationOff: "this gateway changes no keys and no tenants: BATON_ADMIN_API is off",
       noKeys: "this deployment asks for no keys, so it knows nobody who may administer them (BATON_AUTH)",
-      noTickets: "this deployment asks for no keys, so its streams need no ticket (BATON_AUTH)",
+      noTickets: "this deployment gives no tickets: they need BATON_AUTH and a pepper (BATON_AUTH_SECRET_FILE)",
       natsCredentials: "this deployment gives no credentials for NATS: BATON_NATS_SIGNING_SEED switches that on",
       sharedMemory: "Client shared memory is disabled. Send tensors in the request and take them from the response.",
     },

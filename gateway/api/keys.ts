@@ -4,8 +4,8 @@ import { InferenceError } from "#shared/errors.js";
 import { asString } from "#shared/json/members.js";
 import { LONGEST_OVERLAP_MS } from "../auth/keys.js";
 import { keyStates, type KeyState } from "../auth/key-view.js";
-import { LONGEST_NAME } from "../auth/records.js";
-import { scopes } from "../auth/scopes.js";
+import { LONGEST_NAME } from "../auth/owner/records.js";
+import { scopes } from "../auth/owner/scopes.js";
 import { jsonReply, withHeaders, type Reply } from "../formats/reply.js";
 import { instantOf } from "../jobs/options.js";
 import type { KeyService, ShownKey } from "../service/keys.js";
@@ -38,7 +38,7 @@ export const keyShape = () =>
   });
 export const newKeyShape = () => keyShape().extend({ key: z.string() });
 const whoAmIShape = () =>
-  z.strictObject({ tenant: z.string(), auth: z.enum(["off", "keys"]), key: keyShape().nullable() });
+  z.strictObject({ tenant: z.string(), auth: z.enum(["off", "keys", "jwt"]), key: keyShape().nullable() });
 
 /** Operators print names on terminals: no control character, and none that turns the writing. */
 const PLAIN = "^[^\\u0000-\\u001f\\u007f-\\u009f\\u202a-\\u202e\\u2066-\\u2069]*$";

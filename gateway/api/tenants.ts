@@ -1,7 +1,7 @@
 /** `/v2/tenants`: the owners of everything, for operators. */
 import { z } from "zod";
 import { InferenceError } from "#shared/errors.js";
-import { tenantStates } from "../auth/records.js";
+import { tenantStates } from "../auth/owner/records.js";
 import { jsonReply, noContent, withHeaders } from "../formats/reply.js";
 import type { TenantService } from "../service/tenants.js";
 import { endpointsOf } from "./endpoint/endpoint.js";

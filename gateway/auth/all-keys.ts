@@ -1,6 +1,12 @@
-/** The keys of a file and of Redis as one. The file's record of a key counts. */
+/**
+ * The keys of a file and of Redis, and the subjects of tokens, as one. The file's record of a key
+ * counts.
+ */
 import type { FileKeys } from "./file-keys.js";
-import type { KnownKey, KnownKeys } from "./known-keys.js";
+import type { KnownKeys } from "./known-keys.js";
+import type { KnownKey } from "./owner/records.js";
+import { isTokenId } from "./owner/owner.js";
+import type { Tokens } from "./tokens/tokens.js";
 
 /** How a gateway looks keys up. */
 export type KeyLookup = Pick<KnownKeys, "find" | "peek" | "readAgain" | "version" | "now">;
@@ -22,4 +28,20 @@ export function allKeys(file: FileKeys | undefined, inRedis: KnownKeys | undefin
 
 async function* none(ids: readonly string[]): AsyncGenerator<ReadonlyMap<string, KnownKey | undefined>, void> {
   yield await Promise.resolve(new Map(ids.map((id) => [id, undefined])));
+}
+
+/** @returns the same, and what there is of the subjects of tokens */
+export function withTokens(keys: KeyLookup, tokens: Tokens): KeyLookup {
+  return {
+    get version() {
+      return keys.version + tokens.version;
+    },
+    now: () => keys.now(),
+    find: (id) => keys.find(id),
+    peek: (id) => (isTokenId(id) ? tokens.peek(id) : keys.peek(id)),
+    async *readAgain(ids) {
+      yield* keys.readAgain(ids.filter((id) => !isTokenId(id)));
+      for (const id of ids.filter(isTokenId)) yield new Map([[id, await tokens.readAgain(id)]]);
+    },
+  };
 }

@@ -21,6 +21,7 @@ export type AuditEvent =
   | "auth_required"
   | "keys_file_loaded"
   | "keys_file_refused"
+  | "jwks_failed"
   | "reply_forged"
   | "host_refused"
   | "origin_refused"

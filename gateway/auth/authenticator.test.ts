@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest";
 import { InferenceError } from "#shared/errors.js";
 import { Authenticator } from "./authenticator.js";
 import { digestOf, newKey, type NewKey } from "./key.js";
-import type { KnownKey } from "./known-keys.js";
-import { hashText, keyRecord, tenantRecord } from "./records.js";
+import type { KnownKey } from "./owner/records.js";
+import { hashText, keyRecord, tenantRecord } from "./owner/records.js";
 import { Tickets, type Ticket } from "./tickets.js";
 
 const pepper = Buffer.alloc(32, 7);
@@ -101,7 +101,7 @@ describe("a key", () => {
 describe("a ticket", () => {
   const key = newKey();
   const ticket = (more: Partial<Ticket> = {}, under = pepper): string =>
-    new Tickets([under]).write({ keyId: key.id, tenant: "acme", request: "r.0.m", expiresAt: NOW + 1, ...more });
+    new Tickets([under]).write({ keyId: key.id, tenant: "acme", request: "r.0.m", expiresAt: NOW + 1, keyEnds: null, ...more });
   const read = async (judge: Authenticator, text: string, request = "r.0.m"): Promise<unknown> => {
     try {
       const given = { authorization: [], apiKey: [], target: "/v2", tickets: { texts: [text], request } };

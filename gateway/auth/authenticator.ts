@@ -5,19 +5,23 @@
  */
 import { hash, randomBytes, timingSafeEqual } from "node:crypto";
 import { errorKinds } from "#shared/errors.js";
-import { AuthFailure } from "./auth-failure.js";
+import { AuthFailure } from "./owner/auth-failure.js";
 import { readCredential, type CredentialTexts } from "./credential.js";
-import { faultOf } from "./fault.js";
-import { allows } from "./globs.js";
+import { faultOf } from "./owner/fault.js";
+import { allows } from "./owner/globs.js";
 import { digestOf, keyId } from "./key.js";
-import type { KnownKey, KnownKeys } from "./known-keys.js";
-import type { Owner } from "./owner.js";
-import { digestIn, hashText, keyRecord } from "./records.js";
-import { requireScope, type Scope } from "./scopes.js";
+import type { KnownKeys } from "./known-keys.js";
+import { isTokenId, type Owner } from "./owner/owner.js";
+import { digestIn, hashText, keyRecord, type KnownKey } from "./owner/records.js";
+import { requireScope, type Scope } from "./owner/scopes.js";
 import { Tickets, type Ticket } from "./tickets.js";
+import type { Tokens } from "./tokens/tokens.js";
 
 export interface AuthenticatorSettings {
-  readonly keys: Pick<KnownKeys, "find">;
+  /** Undefined if no API key is good here. */
+  readonly keys: Pick<KnownKeys, "find"> | undefined;
+  /** Undefined if no token is good here. */
+  readonly tokens?: Pick<Tokens, "judge" | "ofTicket"> | undefined;
   /** The secrets under which records hold keys, the newest first. Several while one is replaced. */
   readonly peppers: readonly Buffer[];
   /** Redis ms, by which keys expire. */
@@ -60,10 +64,12 @@ export class Authenticator {
     const credential = readCredential(given);
     const { kind, text } = credential;
     if (kind === "ticket") return this.#judgeTicket(text, credential.request);
-    if (kind !== "key") throw new AuthFailure("kind", "invalid_api_key", INVALID);
+    const { keys, tokens } = this.#settings;
+    if (kind === "token" && tokens !== undefined) return tokens.judge(text);
+    if (kind === "token" || keys === undefined) throw new AuthFailure("kind", "invalid_api_key", INVALID);
     const id = keyId(text);
     if (id === undefined) throw new AuthFailure("malformed", "invalid_api_key", INVALID);
-    const known = this.#settings.keys.find(id);
+    const known = keys.find(id);
     return known instanceof Promise ? known.then((found) => this.#check(found, text)) : this.#check(known, text);
   }
 
@@ -85,11 +91,13 @@ export class Authenticator {
   }
 
   #judgeTicket(text: string, request: string): Owner | Promise<Owner> {
-    const { keys, now } = this.#settings;
+    const { keys, tokens, now } = this.#settings;
     const ticket = this.#tickets.read(text);
     if (ticket?.request !== request) throw new AuthFailure("token", "invalid_api_key", INVALID_TICKET);
     if (ticket.expiresAt <= now()) throw new AuthFailure("expired", "invalid_api_key", INVALID_TICKET);
-    const known = keys.find(ticket.keyId);
+    const { keyId, tenant, keyEnds } = ticket;
+    if (isTokenId(keyId) && tokens !== undefined && keyEnds !== null) return tokens.ofTicket(keyId, tenant, keyEnds);
+    const known = keys?.find(keyId);
     return known instanceof Promise
       ? known.then((found) => this.#reader(found, ticket))
       : this.#reader(known, ticket);
@@ -116,6 +124,7 @@ function ownerOf({ key, tenant }: KnownKey): Owner {
     tenant: key.tenant,
     keyId: key.id,
     key,
+    expiresAt: key.expiresAt,
     scopes: new Set(key.scopes),
     models: key.models,
     mayUse: (model) => allows(key.models, model) && (tenant === undefined || allows(tenant.models, model)),

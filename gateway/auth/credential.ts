@@ -3,7 +3,7 @@
  * credential.
  */
 import { errorKinds } from "#shared/errors.js";
-import { AuthFailure } from "./auth-failure.js";
+import { AuthFailure } from "./owner/auth-failure.js";
 import { KEY_PREFIX } from "./key.js";
 
 /** The texts of the headers that may have a credential; each header may come several times. */

@@ -12,8 +12,8 @@ import type { RedisClient } from "#shared/redis/connect.js";
 import { delay } from "#shared/retry.js";
 import type { Audit } from "./audit.js";
 import { KeysFileFault, readKeysFile, type FileRecords } from "./keys-file.js";
-import type { KnownKey, KnownKeys } from "./known-keys.js";
-import { parseRecord, keyRecord, tenantRecord, type TenantRecord } from "./records.js";
+import type { KnownKeys } from "./known-keys.js";
+import { parseRecord, keyRecord, tenantRecord, type TenantRecord, type KnownKey } from "./owner/records.js";
 
 export interface FileKeysSettings {
   readonly path: string;

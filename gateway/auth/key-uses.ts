@@ -8,7 +8,7 @@ import type { RedisClient } from "#shared/redis/connect.js";
 import { delay } from "#shared/retry.js";
 import type { Authenticator } from "./authenticator.js";
 import type { CredentialTexts } from "./credential.js";
-import type { Owner } from "./owner.js";
+import type { Owner } from "./owner/owner.js";
 
 export interface KeyUsesSettings {
   readonly authenticator: Pick<Authenticator, "judge">;
@@ -63,7 +63,8 @@ export class KeyUses {
   }
 
   #note(owner: Owner): Owner {
-    if (owner.keyId !== undefined) this.#used.add(owner.keyId);
+    // No store has the subjects of tokens.
+    if (owner.key !== undefined) this.#used.add(owner.key.id);
     return owner;
   }
 }

@@ -1,5 +1,5 @@
 /** A key as its administrators see it. */
-import type { KeyRecord } from "./records.js";
+import type { KeyRecord } from "./owner/records.js";
 
 export const keyStates = ["active", "expired", "revoked"] as const;
 export type KeyState = (typeof keyStates)[number];

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { addToKeysFile, parseKeysFile, readKeysFile } from "./keys-file.js";
 import { makeKey } from "./keys.js";
-import { usualScopes } from "./scopes.js";
+import { usualScopes } from "./owner/scopes.js";
 
 const hash = `hmac-sha256:${"0".repeat(64)}`;
 const key = { id: "0123456789ab", tenant: "acme", hash };

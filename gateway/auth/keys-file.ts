@@ -6,8 +6,8 @@ import { randomBytes } from "node:crypto";
 import { readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { z } from "zod";
 import { UnusableError } from "#shared/exit.js";
-import { keyRecord, tenantRecord, type KeyRecord, type TenantRecord } from "./records.js";
-import { usualScopes } from "./scopes.js";
+import { keyRecord, tenantRecord, type KeyRecord, type TenantRecord } from "./owner/records.js";
+import { usualScopes } from "./owner/scopes.js";
 
 /** The keys and tenants of a file. */
 export interface FileRecords {

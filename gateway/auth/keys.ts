@@ -12,8 +12,8 @@ import { timeAt } from "#shared/redis/clock.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { digestOf, last4, newKey } from "./key.js";
 import { keyView, stateOf, type KeyView } from "./key-view.js";
-import { hashText, keyRecord, type KeyRecord } from "./records.js";
-import type { Scope } from "./scopes.js";
+import { hashText, keyRecord, type KeyRecord } from "./owner/records.js";
+import type { Scope } from "./owner/scopes.js";
 
 /** How long Redis keeps the record of a revoked key, in ms. */
 const REVOKED_KEPT_MS = 30 * 86_400_000;

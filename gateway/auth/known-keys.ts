@@ -11,7 +11,8 @@ import { RedisClock } from "#shared/redis/clock.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { delay } from "#shared/retry.js";
 import { realWorld, type World } from "#shared/world.js";
-import { keyRecord, parseRecord, tenantRecord, type KeyRecord, type TenantRecord } from "./records.js";
+import { remember } from "./owner/remember.js";
+import { keyRecord, parseRecord, tenantRecord, type TenantRecord, type KnownKey, type KnownTenant } from "./owner/records.js";
 
 export interface KnownKeysSettings {
   readonly redis: RedisClient;
@@ -23,15 +24,10 @@ export interface KnownKeysSettings {
   readonly log: Logger;
 }
 
-/** A key with its tenant, as of the last look. */
-export interface KnownKey {
-  readonly key: KeyRecord;
-  /** Undefined if nobody has made a record of the tenant. */
-  readonly tenant: TenantRecord | undefined;
-}
-
 /** Most keys to remember; beyond it, the key that was asked for the longest ago goes. */
 const MOST_KNOWN = 20_000;
+/** Most tenants to remember for tokens. */
+const MOST_TENANTS = 20_000;
 /** Most ids without a key to remember. */
 const MOST_UNKNOWN = 10_000;
 /** Look-ups that come within this time, in ms, are one call. */
@@ -48,6 +44,8 @@ export class KnownKeys {
   readonly #world: World;
   /** The key asked for last stands last. */
   readonly #known = new Map<string, KnownKey>();
+  /** Tenants of tokens, which name no key. */
+  readonly #tenants = new Map<string, KnownTenant>();
   /** Ids of keys that were known until a change. */
   readonly #wasKnown = new Set<string>();
   /** When each id without a key was looked up, on the world's clock, the longest ago first. */
@@ -83,18 +81,58 @@ export class KnownKeys {
    */
   find(id: string): KnownKey | undefined | Promise<KnownKey | undefined> {
     const now = this.#world.now();
-    const silentMs = now - this.#followedAt;
-    const { staleMs, graceMs } = this.#settings;
-    const known = this.#known.get(id);
-    if (known !== undefined && silentMs <= Math.max(staleMs, graceMs)) {
+    const known = this.#whileSure(this.#known.get(id));
+    if (known !== undefined) {
       this.#known.delete(id);
       this.#known.set(id, known);
       return known;
     }
-    if (silentMs > staleMs) throw fixedError("unavailable", "keys");
+    const { staleMs } = this.#settings;
     const missedAt = this.#unknown.get(id);
     if (missedAt !== undefined && now - missedAt <= staleMs) return undefined;
     return this.#asked.get(id) ?? this.#ask(id, now);
+  }
+
+  /**
+   * @returns a promise if Redis has to be asked
+   * @throws InferenceError `unavailable`
+   */
+  tenant(name: string): KnownTenant | Promise<KnownTenant> {
+    return this.#whileSure(this.#tenants.get(name)) ?? this.#readTenant(name);
+  }
+
+  /** @returns undefined if Redis has to be asked */
+  peekTenant(name: string): KnownTenant | undefined {
+    return this.#tenants.get(name);
+  }
+
+  /**
+   * @param known as of the last look
+   * @returns the same; undefined if there is none, so that Redis has to be asked
+   * @throws InferenceError `unavailable` if Redis has been away for too long
+   */
+  #whileSure<K>(known: K | undefined): K | undefined {
+    const silentMs = this.#world.now() - this.#followedAt;
+    const { staleMs, graceMs } = this.#settings;
+    if (known !== undefined && silentMs <= Math.max(staleMs, graceMs)) return known;
+    if (silentMs > staleMs) throw fixedError("unavailable", "keys");
+    return undefined;
+  }
+
+  async #readTenant(name: string): Promise<KnownTenant> {
+    const version = this.#version;
+    let text: string | undefined;
+    try {
+      [text] = await readTenants(this.#settings.redis, [name]);
+    } catch (cause) {
+      throw fixedError("unavailable", "keys", { cause });
+    }
+    const record = this.#parsed(tenantRecord, `tenant:${name}`, text);
+    // A tenant whose record nobody can read may be suspended.
+    if (text !== undefined && record === undefined) throw fixedError("unavailable", "keys");
+    const known = { record };
+    if (version === this.#version) remember(this.#tenants, name, known, MOST_TENANTS);
+    return known;
   }
 
   /** @returns the key as of its last change; undefined if this gateway has to ask Redis */
@@ -163,6 +201,7 @@ export class KnownKeys {
       this.#asked.delete(id);
       return;
     }
+    this.#tenants.delete(id);
     for (const [known, { key }] of this.#known) if (key.tenant === id) this.#lookAgain(known);
     this.#asked.clear();
   }
@@ -177,6 +216,7 @@ export class KnownKeys {
   #forgetAll(): void {
     this.#version++;
     for (const id of this.#known.keys()) this.#lookAgain(id);
+    this.#tenants.clear();
     this.#unknown.clear();
     this.#asked.clear();
   }
@@ -245,12 +285,4 @@ export class KnownKeys {
     if (parsed === undefined) this.#settings.log.error({ record }, "a record of a key or tenant cannot be read");
     return parsed;
   }
-}
-
-function remember<V>(map: Map<string, V>, id: string, value: V, most: number): void {
-  map.delete(id);
-  map.set(id, value);
-  if (map.size <= most) return;
-  const [oldest] = map.keys();
-  if (oldest !== undefined) map.delete(oldest);
 }

@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { pino } from "pino";
-import type { KnownKey } from "./known-keys.js";
+import type { KnownKey } from "./owner/records.js";
 import { OpenReaders } from "./open-readers.js";
-import { keyRecord } from "./records.js";
+import { keyRecord } from "./owner/records.js";
 
 const hash = `hmac-sha256:${"0".repeat(64)}`;
 const keyOf = (id: string, more: object = {}): KnownKey => ({

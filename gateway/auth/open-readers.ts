@@ -7,8 +7,9 @@ import type { Logger } from "pino";
 import { fixedError, type InferenceError } from "#shared/errors.js";
 import { delay } from "#shared/retry.js";
 import { realWorld, type World } from "#shared/world.js";
-import { faultOf } from "./fault.js";
-import type { KnownKey, KnownKeys } from "./known-keys.js";
+import { faultOf } from "./owner/fault.js";
+import type { KnownKeys } from "./known-keys.js";
+import type { KnownKey } from "./owner/records.js";
 
 /** @param fault why the key is good no longer */
 export type EndReader = (fault: InferenceError) => void;

@@ -76,15 +76,19 @@ describe("a gateway with keys", () => {
   it("reads the pepper, and the former one", () => {
     const one = file(`${pepper.toString("base64")}\n`);
     expect(terms({ BATON_AUTH: "keys", BATON_HOST: "0.0.0.0", BATON_AUTH_SECRET_FILE: one })).toEqual({
-      kind: "keys",
+      kind: "asks",
       peppers: [pepper],
       open: new Set(["health"]),
+      keys: { file: undefined },
+      tokens: undefined,
     });
     const both = file(`${pepper.toString("base64")}\n${former.toString("base64")}\n`);
     expect(terms({ BATON_AUTH: "keys", BATON_AUTH_SECRET_FILE: both, BATON_AUTH_OPEN: "none" })).toEqual({
-      kind: "keys",
+      kind: "asks",
       peppers: [pepper, former],
       open: new Set(),
+      keys: { file: undefined },
+      tokens: undefined,
     });
   });
 
@@ -107,9 +111,11 @@ describe("a gateway with keys", () => {
   it("has its keys in Redis, in a file or in both, and no contradiction", () => {
     const keyed = { BATON_AUTH: "keys", BATON_AUTH_SECRET_FILE: file(`${pepper.toString("base64")}\n`) };
     const BATON_KEYS_FILE = "/keys.json";
-    expect(terms({ ...keyed, BATON_KEYS_FILE })).toMatchObject({ file: { path: "/keys.json", isAlone: false } });
+    expect(terms({ ...keyed, BATON_KEYS_FILE })).toMatchObject({
+      keys: { file: { path: "/keys.json", isAlone: false } },
+    });
     const alone = { ...keyed, BATON_KEYS_FILE, BATON_KEYS_STORE: "file" };
-    expect(terms(alone)).toMatchObject({ file: { path: "/keys.json", isAlone: true } });
+    expect(terms(alone)).toMatchObject({ keys: { file: { path: "/keys.json", isAlone: true } } });
     expect(() => terms({ ...keyed, BATON_KEYS_STORE: "both" })).toThrow("BATON_KEYS_STORE=both needs BATON_KEYS_FILE");
     expect(() => terms({ ...alone, BATON_KEYS_STORE: "redis" })).toThrow("BATON_KEYS_STORE is redis");
   });
@@ -119,5 +125,65 @@ describe("a gateway with keys", () => {
       "health, metadata",
     );
     expect(() => schema.parse({ BATON_HOST: "h", BATON_AUTH_OPEN: "all" })).toThrow("must be `none`");
+  });
+});
+
+describe("a gateway with tokens", () => {
+  const tokens = {
+    BATON_AUTH: "jwt",
+    BATON_JWT_JWKS: "https://id.example/keys",
+    BATON_JWT_ISSUER: "https://id.example",
+    BATON_JWT_AUDIENCE: "baton",
+  };
+
+  it("needs no pepper, and has keys beside the tokens if the operator says so", () => {
+    expect(terms(tokens)).toEqual({
+      kind: "asks",
+      peppers: [],
+      open: new Set(["health"]),
+      keys: undefined,
+      tokens: {
+        jwks: { url: new URL("https://id.example/keys") },
+        issuer: "https://id.example",
+        audience: "baton",
+        algorithms: ["RS256", "ES256", "EdDSA"],
+        claims: { tenant: "tenant", scope: "scope", models: "models" },
+      },
+    });
+    const BATON_AUTH_SECRET_FILE = file(`${pepper.toString("base64")}\n`);
+    const both = terms({ ...tokens, BATON_AUTH: "jwt, keys", BATON_AUTH_SECRET_FILE });
+    expect(both).toMatchObject({ peppers: [pepper], keys: {}, tokens: { audience: "baton" } });
+    expect(() => terms({ ...tokens, BATON_AUTH: "keys,jwt" })).toThrow("BATON_AUTH=keys needs");
+  });
+
+  it.each([
+    ["http://127.0.0.1:8080/keys", { url: new URL("http://127.0.0.1:8080/keys") }],
+    ["http://[::1]/keys", { url: new URL("http://[::1]/keys") }],
+    ["/etc/keys.json", { path: "/etc/keys.json" }],
+  ])("reads its keys from %s", (BATON_JWT_JWKS, jwks) => {
+    expect(terms({ ...tokens, BATON_JWT_JWKS })).toMatchObject({ tokens: { jwks } });
+  });
+
+  it.each(["http://id.example/keys", "ftp://127.0.0.1/keys", "https://", "http://127.0.0.1.evil.example/keys"])(
+    "does not start with keys from %s",
+    (BATON_JWT_JWKS) => {
+      expect(() => terms({ ...tokens, BATON_JWT_JWKS })).toThrow("BATON_JWT_JWKS must be an https: URL");
+    },
+  );
+
+  it("does not start without the keys, the issuer and the audience, or with a proxy's tenants", () => {
+    for (const name of ["BATON_JWT_JWKS", "BATON_JWT_ISSUER", "BATON_JWT_AUDIENCE"]) {
+      const { [name]: _, ...others } = tokens as Record<string, string>;
+      expect(() => terms(others)).toThrow(`BATON_AUTH=jwt needs ${name}.`);
+    }
+    expect(() => terms({ ...tokens, BATON_TENANT_HEADER: "x-tenant" })).toThrow("BATON_AUTH=jwt both say whose");
+  });
+
+  it.each(["off,jwt", "jwt,jwt", "keys,", "basic", "jwt keys"])("knows no way in %j", (BATON_AUTH) => {
+    expect(() => terms({ ...tokens, BATON_AUTH })).toThrow("must be `off`, `keys`, `jwt` or `keys,jwt`");
+  });
+
+  it.each(["none", "HS256", "RS256,HS512", ""])("takes no signature by %j", (BATON_JWT_ALGORITHMS) => {
+    expect(() => terms({ ...tokens, BATON_JWT_ALGORITHMS })).toThrow("must be of RS256");
   });
 });

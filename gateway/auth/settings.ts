@@ -5,6 +5,7 @@
 import { z } from "zod";
 import { UnusableError } from "#shared/exit.js";
 import { readPeppers } from "./pepper.js";
+import { tokenSettings, tokenTerms, type TokenTerms } from "./tokens/settings.js";
 
 const openGroups = ["health", "metadata"] as const;
 
@@ -13,11 +14,13 @@ export type OpenGroup = (typeof openGroups)[number];
 
 export const authSettings = {
   BATON_AUTH: z
-    .enum(["off", "keys"])
+    .string()
     .optional()
+    .refine((text) => text === undefined || waysIn(text) !== undefined, "must be `off`, `keys`, `jwt` or `keys,jwt`")
     .describe(
-      "Who may ask. `off`: every client. `keys`: clients with an API key (`npm run keys`). Unset: `off` if the " +
-        "gateway listens on a loopback address; otherwise the gateway does not start.",
+      "Who may ask. `off`: every client. `keys`: clients with an API key (`npm run keys`). `jwt`: clients with a token " +
+        "of an identity provider. `keys,jwt`: both. Unset: `off` if the gateway listens on a loopback address; " +
+        "otherwise the gateway does not start.",
     ),
   BATON_PUBLISH: z
     .string()
@@ -42,7 +45,7 @@ export const authSettings = {
     .optional()
     .describe(
       "The path of a file with the pepper: 32 bytes in base64, under which Redis holds API keys. A second line is " +
-        "the former pepper, which is still good. `BATON_AUTH=keys` needs it.",
+        "the former pepper, which is still good. `BATON_AUTH=keys` needs it; with `jwt` alone, it is for tickets.",
     ),
   BATON_KEYS_FILE: z
     .string()
@@ -81,6 +84,7 @@ export const authSettings = {
       "The paths that need no API key, comma-separated: `health` (health checks), `metadata` (the server's and the " +
         "models' descriptions); or `none`.",
     ),
+  ...tokenSettings,
 };
 
 const authConfig = z.object({
@@ -96,12 +100,20 @@ export type AuthConfig = z.infer<typeof authConfig>;
 export type AuthTerms =
   | { readonly kind: "off" }
   | {
-      readonly kind: "keys";
-      readonly peppers: readonly Buffer[];
+      readonly kind: "asks";
       readonly open: ReadonlySet<OpenGroup>;
-      /** The file of keys; absent if all keys are in Redis. */
-      readonly file?: KeysFilePlace | undefined;
+      /** The secrets of keys and tickets; none if only tokens count and there are no tickets. */
+      readonly peppers: readonly Buffer[];
+      /** Undefined if no API key counts. */
+      readonly keys: KeyTerms | undefined;
+      /** Undefined if no token counts. */
+      readonly tokens: TokenTerms | undefined;
     };
+
+export interface KeyTerms {
+  /** The file of keys; absent if all keys are in Redis. */
+  readonly file?: KeysFilePlace | undefined;
+}
 
 interface KeysFilePlace {
   readonly path: string;
@@ -113,7 +125,8 @@ interface KeysFilePlace {
 export function authTerms(config: AuthConfig): AuthTerms {
   const { BATON_AUTH: auth, BATON_HOST: host, BATON_PUBLISH: published, BATON_INSECURE: insecure } = config;
   const address = published ?? host;
-  if (auth !== "keys") {
+  const ways = waysIn(auth ?? "off") ?? [];
+  if (ways.length === 0) {
     if (isLoopback(address)) return { kind: "off" };
     if (auth === "off" && insecure !== undefined) {
       if (config.BATON_TENANT_HEADER === "" || config.BATON_TRUSTED_PROXIES !== "") return { kind: "off" };
@@ -124,13 +137,28 @@ export function authTerms(config: AuthConfig): AuthTerms {
     throw new UnusableError(openToAll(auth, published === undefined ? "BATON_HOST" : "BATON_PUBLISH", address));
   }
   if (config.BATON_TENANT_HEADER !== "") {
-    throw new UnusableError("BATON_TENANT_HEADER and BATON_AUTH=keys both say whose a request is: set one of them.");
+    throw new UnusableError(`BATON_TENANT_HEADER and BATON_AUTH=${auth} both say whose a request is: set one of them.`);
   }
   const file = config.BATON_AUTH_SECRET_FILE;
-  if (file === undefined)
+  if (file === undefined && ways.includes("keys"))
     throw new UnusableError("BATON_AUTH=keys needs BATON_AUTH_SECRET_FILE, the file with the pepper.");
-  const open = new Set(parseOpen(config.BATON_AUTH_OPEN));
-  return { kind: "keys", peppers: readPeppers(file), open, file: keysFile(config) };
+  return {
+    kind: "asks",
+    open: new Set(parseOpen(config.BATON_AUTH_OPEN)),
+    peppers: file === undefined ? [] : readPeppers(file),
+    keys: ways.includes("keys") ? { file: keysFile(config) } : undefined,
+    tokens: ways.includes("jwt") ? tokenTerms(config) : undefined,
+  };
+}
+
+type WayIn = "keys" | "jwt";
+
+/** @returns none for `off`; undefined for words that are no ways in, or that contradict each other */
+function waysIn(text: string): WayIn[] | undefined {
+  if (text === "off") return [];
+  const words = text.split(",").map((word) => word.trim());
+  const areWays = words.every((word) => word === "keys" || word === "jwt");
+  return areWays && new Set(words).size === words.length ? (words as WayIn[]) : undefined;
 }
 
 /** @throws UnusableError if the settings do not fit */

@@ -6,7 +6,7 @@ import { writeTenant } from "#shared/queue/owners/write-owner.js";
 import { timeAt } from "#shared/redis/clock.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { MOST_TRIES } from "./keys.js";
-import { tenantRecord, type TenantRecord } from "./records.js";
+import { tenantRecord, type TenantRecord } from "./owner/records.js";
 
 const index = { of: "tenants" } as const;
 

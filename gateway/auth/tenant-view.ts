@@ -1,6 +1,6 @@
 /** A tenant as operators see it. */
 import { timeText } from "./key-view.js";
-import type { TenantRecord } from "./records.js";
+import type { TenantRecord } from "./owner/records.js";
 
 export type TenantView = ReturnType<typeof tenantView>;
 

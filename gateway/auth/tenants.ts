@@ -7,8 +7,8 @@ import { fixedError } from "#shared/errors.js";
 import { readTenants } from "#shared/queue/owners/owners.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { askRedis } from "../admission/ask-redis.js";
-import { allows } from "./globs.js";
-import { tenantRecord, type TenantRecord } from "./records.js";
+import { allows } from "./owner/globs.js";
+import { tenantRecord, type TenantRecord } from "./owner/records.js";
 
 export interface TenantsSettings {
   readonly redis: RedisClient;

@@ -14,9 +14,11 @@ export interface Ticket {
   readonly request: string;
   /** Redis ms. */
   readonly expiresAt: number;
+  /** When the key or token ended, as it was then, in Redis ms; null: never. */
+  readonly keyEnds: number | null;
 }
 
-type Fields = readonly [keyId: string, tenant: string, request: string, expiresAt: number];
+type Fields = readonly [keyId: string, tenant: string, request: string, expiresAt: number, keyEnds: number | null];
 
 const form = /^tk_([\w-]+)\.([\w-]{43})$/;
 /** Names the form of the fields, so that another form needs another label. */
@@ -32,8 +34,8 @@ export class Tickets {
     this.#secrets = peppers.map((pepper) => Buffer.from(hkdfSync("sha256", pepper, "", LABEL, SIGNING_BYTES)));
   }
 
-  write({ keyId, tenant, request, expiresAt }: Ticket): string {
-    const fields: Fields = [keyId, tenant, request, expiresAt];
+  write({ keyId, tenant, request, expiresAt, keyEnds }: Ticket): string {
+    const fields: Fields = [keyId, tenant, request, expiresAt, keyEnds];
     const payload = Buffer.from(JSON.stringify(fields)).toString("base64url");
     const [secret = Buffer.alloc(0)] = this.#secrets;
     return `tk_${payload}.${signatureOf(payload, secret).toString("base64url")}`;
@@ -48,8 +50,8 @@ export class Tickets {
     );
     if (!isOurs) return undefined;
     const fields = JSON.parse(Buffer.from(payload, "base64url").toString()) as Fields;
-    const [keyId, tenant, request, expiresAt] = fields;
-    return { keyId, tenant, request, expiresAt };
+    const [keyId, tenant, request, expiresAt, keyEnds] = fields;
+    return { keyId, tenant, request, expiresAt, keyEnds };
   }
 }
 

@@ -3,7 +3,7 @@
  * protocol, no matter whether a route refuses, the rules for browsers or the HTTP server itself.
  */
 import { errorKinds, fixedError, InferenceError, type ErrorCode, type RefusalReason } from "#shared/errors.js";
-import { InsufficientScope } from "../auth/scopes.js";
+import { InsufficientScope } from "../auth/owner/scopes.js";
 import type { Reply } from "./reply.js";
 
 /** All paths but OpenAI's answer in the shape `kserve`. */

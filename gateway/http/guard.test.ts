@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Owner } from "../auth/owner.js";
+import type { Owner } from "../auth/owner/owner.js";
 import { newKey } from "../auth/key.js";
 import { fixedError } from "#shared/errors.js";
 import { parseRanges } from "../webhooks/addresses.js";

@@ -7,9 +7,9 @@ import { DEFAULT_TENANT, isTenant } from "#shared/contract/tenant.js";
 import { fixedError } from "#shared/errors.js";
 import type { Authenticator } from "../auth/authenticator.js";
 import type { EndReader, OpenReaders } from "../auth/open-readers.js";
-import { allows } from "../auth/globs.js";
-import { anyOwner, type Owner } from "../auth/owner.js";
-import { requireScope, type Scope } from "../auth/scopes.js";
+import { allows } from "../auth/owner/globs.js";
+import { anyOwner, type Owner } from "../auth/owner/owner.js";
+import { requireScope, type Scope } from "../auth/owner/scopes.js";
 import type { OpenGroup } from "../auth/settings.js";
 import type { Tenants } from "../auth/tenants.js";
 import { Peers } from "./peers.js";
@@ -119,7 +119,7 @@ export function keyGuard(
       const named = textsOf(ACT_FOR);
       return named.length === 0 ? owner : actingFor(named, owner, tenants, audit);
     },
-    watch: ({ keyId = "" }, end) => readers.add(keyId, end),
+    watch: ({ keyId = "", openAs = keyId }, end) => readers.add(openAs, end),
   };
 }
 

@@ -5,7 +5,7 @@
 import type { ServerResponse } from "node:http";
 import type { InferenceError } from "#shared/errors.js";
 import type { EndReader } from "../auth/open-readers.js";
-import type { Owner } from "../auth/owner.js";
+import type { Owner } from "../auth/owner/owner.js";
 import type { Guard } from "./guard.js";
 
 const opened = new WeakMap<ServerResponse, { readonly guard: Guard; readonly owner: Owner }>();

@@ -1,10 +1,10 @@
 /** Notes refused requests in the audit. */
 import type { IncomingMessage } from "node:http";
 import { errorKinds, type ErrorCode } from "#shared/errors.js";
-import { AuthFailure } from "../auth/auth-failure.js";
+import { AuthFailure } from "../auth/owner/auth-failure.js";
 import type { Audit, AuditDetails, AuditEvent } from "../auth/audit.js";
-import type { Owner } from "../auth/owner.js";
-import { InsufficientScope } from "../auth/scopes.js";
+import type { Owner } from "../auth/owner/owner.js";
+import { InsufficientScope } from "../auth/owner/scopes.js";
 import type { Verdict } from "./browsers.js";
 import type { Peers } from "./peers.js";
 import { pathOf } from "./router.js";

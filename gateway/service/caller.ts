@@ -2,10 +2,10 @@
  * The client of an operation, as every service knows the client. A door makes the caller once for
  * each request, from its owner and from nothing else, and no later code decides again.
  */
-import { needGift } from "../auth/gifts.js";
-import { anyOwner, type Owner } from "../auth/owner.js";
-import type { KeyRecord } from "../auth/records.js";
-import type { Scope } from "../auth/scopes.js";
+import { needGift } from "../auth/owner/gifts.js";
+import { anyOwner, type Owner } from "../auth/owner/owner.js";
+import type { KeyRecord } from "../auth/owner/records.js";
+import type { Scope } from "../auth/owner/scopes.js";
 import { unknownModel, type ModelName } from "../fleet/models.js";
 
 export class Caller {
@@ -45,6 +45,11 @@ export class Caller {
   /** The id of the caller's key; undefined if the deployment asks for no keys. */
   get keyId(): string | undefined {
     return this.#owner.keyId;
+  }
+
+  /** When the caller's key or token expires, in Redis ms; null: never. */
+  get expiresAt(): number | null {
+    return this.#owner.expiresAt ?? null;
   }
 
   /** Undefined if the caller has no key. */

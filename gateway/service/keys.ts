@@ -7,8 +7,8 @@ import { askRedis, changeInRedis } from "../admission/ask-redis.js";
 import type { AuditDetails } from "../auth/audit.js";
 import { LONGEST_OVERLAP_MS, revoked, type MadeKey } from "../auth/keys.js";
 import { keyView, stateOf, type KeyState, type KeyView } from "../auth/key-view.js";
-import type { KeyRecord } from "../auth/records.js";
-import { InsufficientScope, usualScopes, type Scope } from "../auth/scopes.js";
+import type { KeyRecord } from "../auth/owner/records.js";
+import { InsufficientScope, usualScopes, type Scope } from "../auth/owner/scopes.js";
 import { toChange, toRead, type Administration } from "./administration.js";
 import type { Caller } from "./caller.js";
 import { unknownPlace, type Page, type PageTerms } from "./page.js";
@@ -36,7 +36,7 @@ export interface ShownKey {
 
 export interface WhoAmI {
   readonly tenant: string;
-  readonly auth: "off" | "keys";
+  readonly auth: "off" | "keys" | "jwt";
   readonly key: KeyView | null;
 }
 
@@ -49,8 +49,8 @@ export class KeyService {
   }
 
   /** Costs no call to Redis: this request uses the caller's key, which the gateway has judged. */
-  whoami({ tenant, key }: Caller): WhoAmI {
-    if (key === undefined) return { tenant, auth: "off", key: null };
+  whoami({ tenant, key, keyId }: Caller): WhoAmI {
+    if (key === undefined) return { tenant, auth: keyId === undefined ? "off" : "jwt", key: null };
     return { tenant, auth: "keys", key: viewOfActive(key, Date.now()) };
   }
 
@@ -214,7 +214,10 @@ function needTenant(caller: Caller, tenant: string): void {
   if (!caller.may("operator") && tenant !== caller.tenant) throw new InsufficientScope("operator");
 }
 
-/** @returns when a key that the caller makes expires at the latest; null: never */
+/**
+ * @returns when a key that the caller makes expires at the latest; null: never. A token, which
+ * lives for minutes, sets no such limit
+ */
 function latestFor(caller: Caller): number | null {
   return caller.may("operator") ? null : (caller.key?.expiresAt ?? null);
 }

@@ -107,9 +107,9 @@ export class SubscriptionService {
   }
 
   /** In ms: no longer than the client's key, which the credentials would outlive. */
-  #lifeOf({ key }: Caller, ttlMs: number): number {
-    if (key === undefined) return ttlMs;
-    return Math.min(ttlMs, this.#settings.keyedMs, Math.max(1, (key.expiresAt ?? Infinity) - Date.now()));
+  #lifeOf({ keyId, expiresAt }: Caller, ttlMs: number): number {
+    if (keyId === undefined) return ttlMs;
+    return Math.min(ttlMs, this.#settings.keyedMs, Math.max(1, (expiresAt ?? Infinity) - Date.now()));
   }
 
   /** @throws InferenceError if the deployment lacks the settings for these terms */

@@ -1,8 +1,8 @@
 /** The operations on tenants, for operators. */
 import { fixedError, InferenceError, type ErrorCode } from "#shared/errors.js";
 import { askRedis, changeInRedis } from "../admission/ask-redis.js";
-import { anyOwner } from "../auth/owner.js";
-import type { TenantRecord } from "../auth/records.js";
+import { anyOwner } from "../auth/owner/owner.js";
+import type { TenantRecord } from "../auth/owner/records.js";
 import { tenantView, type TenantView } from "../auth/tenant-view.js";
 import { toChange, toRead, type Administration } from "./administration.js";
 import { Caller } from "./caller.js";

@@ -35,13 +35,13 @@ export class TicketService {
    * @throws InferenceError `unknown_request`, `unsupported` or `unavailable`
    */
   async make(caller: Caller, request: string, ttlMs: number): Promise<TicketView> {
-    const { tenant, keyId } = caller;
+    const { tenant, keyId, expiresAt: keyEnds } = caller;
     if (this.#settings === undefined || keyId === undefined) throw fixedError("unsupported", "noTickets");
     const { tickets, now, requests, audit } = this.#settings;
     await requests.status(caller, request);
     const expiresAt = now() + ttlMs;
     audit.note("ticket_issued", { tenant, key_id: keyId });
-    const ticket = tickets.write({ keyId, tenant, request, expiresAt });
+    const ticket = tickets.write({ keyId, tenant, request, expiresAt, keyEnds });
     return { object: "ticket", ticket, request, expires_at: new Date(expiresAt).toISOString() };
   }
 }

@@ -44,7 +44,11 @@ const USUAL_PORTS = { redis: 6379, nats: 4222 };
  *   workers can serve no model
  */
 export async function bringUp({ fleet, settings, brokers, home, models }) {
-  const asksForKeys = (process.env["BATON_AUTH"] ?? "").includes("keys");
+  const asked = process.env["BATON_AUTH"] ?? "";
+  const asksForKeys = asked.includes("keys");
+  if (asked.includes("jwt") && !asksForKeys) {
+    throw new Refusal("npm start asks its gateway with an operator's key: set BATON_AUTH=keys,jwt.", EXIT_UNUSABLE);
+  }
   if (asksForKeys && process.env["BATON_KEYS_STORE"] === "file") {
     throw new Refusal(
       "npm start asks its gateway with an operator's key in Redis: set BATON_KEYS_STORE=both.",

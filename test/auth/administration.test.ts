@@ -2,7 +2,7 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { keyId } from "../../gateway/auth/key.js";
 import type { KeyView } from "../../gateway/auth/key-view.js";
-import { scopes, usualScopes, type Scope } from "../../gateway/auth/scopes.js";
+import { scopes, usualScopes, type Scope } from "../../gateway/auth/owner/scopes.js";
 import { useKeyedFleet } from "./keyed.js";
 
 const keyed = useKeyedFleet({ models: ["echo-int32"], jobs: 1, direct: true });

@@ -53,8 +53,8 @@ describe("docker-compose.yml", () => {
   });
 
   it("asks for keys if it is told to, and wherever other machines get in", () => {
-    expect(terms({ BATON_AUTH: "keys" })).toMatchObject({ kind: "keys" });
-    expect(terms({ BATON_AUTH: "keys", BATON_PUBLISH: "0.0.0.0" })).toMatchObject({ kind: "keys" });
+    expect(terms({ BATON_AUTH: "keys" })).toMatchObject({ kind: "asks" });
+    expect(terms({ BATON_AUTH: "keys", BATON_PUBLISH: "0.0.0.0" })).toMatchObject({ kind: "asks" });
     expect(compose({ BATON_PUBLISH: "0.0.0.0" }).services["gateway"]?.ports).toEqual(["0.0.0.0:8000:8000"]);
     expect(() => terms({ BATON_PUBLISH: "0.0.0.0" })).toThrow(
       "BATON_AUTH is not set and BATON_PUBLISH is 0.0.0.0: anybody who reaches this port could use the fleet.",

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { newKey } from "../../gateway/auth/key.js";
 import type { KeyTerms } from "../../gateway/auth/keys.js";
-import { hasScope, scopes, usualScopes, type Scope } from "../../gateway/auth/scopes.js";
+import { hasScope, scopes, usualScopes, type Scope } from "../../gateway/auth/owner/scopes.js";
 import { endpoints } from "../../gateway/endpoints.js";
 import { rawPost, statusesIn } from "../fixtures/requests.js";
 import { rawExchange } from "../support/gateway/http.js";

@@ -1,7 +1,7 @@
 /** The first request with a key, which waits until the gateway has looked the key up. */
 import { afterEach, expect, it } from "vitest";
 import { fixedError } from "#shared/errors.js";
-import { anyOwner } from "../../gateway/auth/owner.js";
+import { anyOwner } from "../../gateway/auth/owner/owner.js";
 import type { Guard } from "../../gateway/http/guard.js";
 import { inferPath, rawPost, statusesIn, withInput } from "../fixtures/requests.js";
 import { rawExchange } from "../support/gateway/http.js";

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll } from "vitest";
 import { Keys, type KeyTerms } from "../../gateway/auth/keys.js";
-import { usualScopes } from "../../gateway/auth/scopes.js";
+import { usualScopes } from "../../gateway/auth/owner/scopes.js";
 import { readTenants } from "#shared/queue/owners/owners.js";
 import { writeTenant } from "#shared/queue/owners/write-owner.js";
 import { connectRedis, whenReady, type RedisClient } from "#shared/redis/connect.js";

@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { readKeysFile } from "../../gateway/auth/keys-file.js";
-import type { KeyRecord } from "../../gateway/auth/records.js";
+import type { KeyRecord } from "../../gateway/auth/owner/records.js";
 import { writeKey, writeTenant } from "#shared/queue/owners/write-owner.js";
 import type { Member } from "../support/fleet/member.js";
 import { root } from "../support/fleet/root.js";

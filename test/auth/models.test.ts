@@ -3,7 +3,7 @@
  * never was. The walk takes every declared path with a model, so it has the next one, too.
  */
 import { beforeAll, describe, expect, it } from "vitest";
-import { scopes } from "../../gateway/auth/scopes.js";
+import { scopes } from "../../gateway/auth/owner/scopes.js";
 import { endpoints } from "../../gateway/endpoints.js";
 import { FORM_TYPE, formOf } from "../files/upload.js";
 import { accepted, ask, ended, standing } from "../jobs/ask.js";

@@ -1,6 +1,6 @@
 /** A gateway that may not administer keys, or that asks for none, says so and changes nothing. */
 import { beforeAll, describe, expect, it } from "vitest";
-import { scopes } from "../../gateway/auth/scopes.js";
+import { scopes } from "../../gateway/auth/owner/scopes.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { useKeyedFleet } from "./keyed.js";
 

@@ -1,6 +1,6 @@
 /** What an operator sees of the fleet and does for another tenant, and what other keys do not. */
 import { beforeAll, describe, expect, it } from "vitest";
-import { scopes, usualScopes } from "../../gateway/auth/scopes.js";
+import { scopes, usualScopes } from "../../gateway/auth/owner/scopes.js";
 import { ask, simpleBody } from "../jobs/ask.js";
 import { useKeyedFleet, type Key } from "./keyed.js";
 

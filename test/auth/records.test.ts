@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Authenticator } from "../../gateway/auth/authenticator.js";
 import { KeyUses } from "../../gateway/auth/key-uses.js";
 import { Keys } from "../../gateway/auth/keys.js";
-import { anyOwner } from "../../gateway/auth/owner.js";
+import { anyOwner } from "../../gateway/auth/owner/owner.js";
 import { ownerKeys } from "#shared/queue/keys.js";
 import { forgetSomeKeys } from "#shared/queue/owners/tidy.js";
 import { readUses } from "#shared/queue/owners/uses.js";

@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
-import { scopes } from "../../gateway/auth/scopes.js";
+import { scopes } from "../../gateway/auth/owner/scopes.js";
 import { endpoints } from "../../gateway/endpoints.js";
 import { FORM_TYPE, formOf } from "../files/upload.js";
 import { accepted, ask, ended, simpleBody } from "../jobs/ask.js";

@@ -1,5 +1,5 @@
 /** Requests that were set aside: their records, who may read them, and for how long. */
-import { anyOwner } from "../../gateway/auth/owner.js";
+import { anyOwner } from "../../gateway/auth/owner/owner.js";
 import { Caller } from "../../gateway/service/caller.js";
 import { describe, expect, it } from "vitest";
 import { decodeRequestId } from "#shared/queue/address.js";

@@ -1,5 +1,5 @@
 /** One function for each operation, which returns the outcome that the test compares. */
-import { anyOwner } from "../../gateway/auth/owner.js";
+import { anyOwner } from "../../gateway/auth/owner/owner.js";
 import { Caller } from "../../gateway/service/caller.js";
 import { DEFAULT_TENANT } from "#shared/contract/tenant.js";
 import type { JsonObject } from "#shared/json/parse.js";

@@ -2,7 +2,7 @@
  * `/v2/requests/<id>`: its state, its end by a client, and requests without a waiting client, at a
  * gateway in this process with real brokers behind it.
  */
-import { anyOwner } from "../../gateway/auth/owner.js";
+import { anyOwner } from "../../gateway/auth/owner/owner.js";
 import { Caller } from "../../gateway/service/caller.js";
 import { request as httpRequest } from "node:http";
 import { describe, expect, it } from "vitest";

@@ -1,5 +1,5 @@
 /** Adds declared endpoints to the router: each path with its methods, in the declared order. */
-import type { Owner } from "../../auth/owner.js";
+import type { Owner } from "../../auth/owner/owner.js";
 import { admitTo, askingOf } from "../../http/guard.js";
 import { noteOwner } from "../../http/opened.js";
 import type { Router } from "../../http/router.js";

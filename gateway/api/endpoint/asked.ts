@@ -4,7 +4,7 @@ import type { Context } from "hono";
 import { InferenceError } from "#shared/errors.js";
 import type { Bodies, BodyTerms } from "../../http/bodies.js";
 import { readIdempotencyKey } from "../../http/headers.js";
-import type { Owner } from "../../auth/owner.js";
+import type { Owner } from "../../auth/owner/owner.js";
 import { visible, type ModelDirectory } from "../../fleet/models.js";
 import type { Limits } from "../../formats/limits.js";
 import type { GatewayEnv } from "../../http/router.js";

@@ -4,7 +4,7 @@
  */
 import type { z } from "zod";
 import type { ErrorCode } from "#shared/errors.js";
-import type { Scope } from "../../auth/scopes.js";
+import type { Scope } from "../../auth/owner/scopes.js";
 import type { OpenGroup } from "../../auth/settings.js";
 import type { Reply } from "../../formats/reply.js";
 import type { Asked } from "./asked.js";

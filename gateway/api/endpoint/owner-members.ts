@@ -2,8 +2,8 @@
 import { isTenant } from "#shared/contract/tenant.js";
 import { fixedError, InferenceError } from "#shared/errors.js";
 import { asArray, asString, isObject } from "#shared/json/members.js";
-import { globsFault, LONGEST_GLOB, MOST_GLOBS } from "../../auth/globs.js";
-import { isScope, scopes, scopesFault, type Scope } from "../../auth/scopes.js";
+import { globsFault, LONGEST_GLOB, MOST_GLOBS } from "../../auth/owner/globs.js";
+import { isScope, scopes, scopesFault, type Scope } from "../../auth/owner/scopes.js";
 import type { Member } from "./members.js";
 import type { Parameter } from "./parameters.js";
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { readCommand } from "./command.js";
-import { usualScopes } from "../scopes.js";
+import { usualScopes } from "../owner/scopes.js";
 
 const read = (line: string) => readCommand(line.split(" ").filter((word) => word !== ""));
 

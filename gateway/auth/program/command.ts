@@ -1,9 +1,9 @@
 /** Reads the command line of the program `keys`. */
 import { parseArgs } from "node:util";
 import { isTenant } from "#shared/contract/tenant.js";
-import { globsFault } from "../globs.js";
+import { globsFault } from "../owner/globs.js";
 import { LONGEST_OVERLAP_MS, type KeyTerms } from "../keys.js";
-import { isScope, scopesFault, usualScopes, type Scope } from "../scopes.js";
+import { isScope, scopesFault, usualScopes, type Scope } from "../owner/scopes.js";
 
 export type Command =
   | ({

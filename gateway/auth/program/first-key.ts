@@ -10,8 +10,8 @@ import { DEFAULT_TENANT } from "#shared/contract/tenant.js";
 import { digestOf, keyId } from "../key.js";
 import type { Keys, MadeKey } from "../keys.js";
 import { stateOf } from "../key-view.js";
-import { digestIn } from "../records.js";
-import { scopes } from "../scopes.js";
+import { digestIn } from "../owner/records.js";
+import { scopes } from "../owner/scopes.js";
 
 export interface FirstKey extends MadeKey {
   /** Whether this call has made the key. */

@@ -18,7 +18,7 @@ import { Keys, makeKey, type MadeKey } from "../keys.js";
 import { addToKeysFile } from "../keys-file.js";
 import { keyView, type KeyView } from "../key-view.js";
 import { makePepper, readPeppers } from "../pepper.js";
-import type { KeyRecord } from "../records.js";
+import type { KeyRecord } from "../owner/records.js";
 import { authSettings } from "../settings.js";
 
 const settings = z.object({

@@ -4,7 +4,7 @@
  */
 import { z } from "zod";
 import { fixedError, InferenceError } from "#shared/errors.js";
-import type { Scope } from "../../auth/scopes.js";
+import type { Scope } from "../../auth/owner/scopes.js";
 import { endpointsOf, type Endpoint, type Method } from "../../api/endpoint/endpoint.js";
 import { forModel } from "../../api/endpoint/model-path.js";
 import { errorReply } from "../../formats/errors.js";

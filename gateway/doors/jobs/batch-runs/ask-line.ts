@@ -3,7 +3,7 @@
  * outcome, and no transport has a part in that.
  */
 import type { Inference } from "../../../admission/inference.js";
-import { allows } from "../../../auth/globs.js";
+import { allows } from "../../../auth/owner/globs.js";
 import type { Tenants } from "../../../auth/tenants.js";
 import { visible, type ModelDirectory } from "../../../fleet/models.js";
 import { usualDeadline } from "../../../generation/limits.js";

@@ -7,15 +7,27 @@ import { scopes, type Scope } from "./scopes.js";
 
 export interface Owner {
   readonly tenant: string;
-  /** Undefined if the deployment asks for no keys. */
+  /** Of the key, or of a token's subject; undefined if the deployment asks for no keys. */
   readonly keyId: string | undefined;
   /** Absent if the request has no key. */
   readonly key?: KeyRecord;
+  /** Under which what the request opens is watched; absent: the key's id. */
+  readonly openAs?: string;
+  /** When the request's token or key expires, in Redis ms; absent: never. */
+  readonly expiresAt?: number | null;
   readonly scopes: ReadonlySet<Scope>;
   /** The globs of the key, for work that outlives the key's request. */
   readonly models: readonly string[];
   /** Whether the owner may use the model of this name. No other model exists for the owner. */
   readonly mayUse: (model: string) => boolean;
+}
+
+/** How the ids of tokens' subjects begin. */
+export const TOKEN_ID_PREFIX = "jwt:";
+
+/** Whether the id stands for the subject of a token, and not for an API key. */
+export function isTokenId(id: string): boolean {
+  return id.startsWith(TOKEN_ID_PREFIX);
 }
 
 const allScopes: ReadonlySet<Scope> = new Set(scopes);

@@ -53,6 +53,19 @@ export const keyRecord = z.object({
 
 export type KeyRecord = z.infer<typeof keyRecord>;
 
+/** A key with its tenant, as of the last look. */
+export interface KnownKey {
+  readonly key: KeyRecord;
+  /** Undefined if nobody has made a record of the tenant. */
+  readonly tenant: TenantRecord | undefined;
+}
+
+/** A tenant as of the last look. */
+export interface KnownTenant {
+  /** Undefined if nobody has made a record of the tenant. */
+  readonly record: TenantRecord | undefined;
+}
+
 /** @returns undefined for a record of unknown form, which nobody can write but by hand */
 export function parseRecord<S extends z.ZodType>(schema: S, text: string): z.infer<S> | undefined {
   try {

@@ -1,12 +1,14 @@
-/** Whether a key is good: the same answer for a new request and for a stream that is open. */
+/** Whether a key or token is good: the same answer for a new request and for a stream that is open. */
 import { AuthFailure } from "./auth-failure.js";
 import { errorKinds } from "#shared/errors.js";
-import type { KnownKey } from "./known-keys.js";
+import type { KnownKey } from "./records.js";
+import { isTokenId } from "./owner.js";
 
 const texts = {
   revoked: errorKinds.revoked_api_key.texts.usual,
   expired: errorKinds.expired_api_key.texts.usual,
   suspended: errorKinds.tenant_suspended.texts.usual,
+  tokenExpired: errorKinds.invalid_token.texts.expired,
 };
 
 /**
@@ -16,6 +18,7 @@ const texts = {
 export function faultOf({ key, tenant }: KnownKey, now: number): AuthFailure | undefined {
   if (key.revokedAt !== null) return new AuthFailure("revoked", "revoked_api_key", texts.revoked, key);
   if (key.expiresAt !== null && key.expiresAt <= now) {
+    if (isTokenId(key.id)) return new AuthFailure("token", "invalid_token", texts.tokenExpired, key);
     return new AuthFailure("expired", "expired_api_key", texts.expired, key);
   }
   if (tenant?.state !== "suspended") return undefined;
