@@ -101,7 +101,14 @@ describe("a key", () => {
 describe("a ticket", () => {
   const key = newKey();
   const ticket = (more: Partial<Ticket> = {}, under = pepper): string =>
-    new Tickets([under]).write({ keyId: key.id, tenant: "acme", request: "r.0.m", expiresAt: NOW + 1, keyEnds: null, ...more });
+    new Tickets([under]).write({
+      keyId: key.id,
+      tenant: "acme",
+      request: "r.0.m",
+      expiresAt: NOW + 1,
+      keyEnds: null,
+      ...more,
+    });
   const read = async (judge: Authenticator, text: string, request = "r.0.m"): Promise<unknown> => {
     try {
       const given = { authorization: [], apiKey: [], target: "/v2", tickets: { texts: [text], request } };

@@ -98,9 +98,7 @@ export class Authenticator {
     const { keyId, tenant, keyEnds } = ticket;
     if (isTokenId(keyId) && tokens !== undefined && keyEnds !== null) return tokens.ofTicket(keyId, tenant, keyEnds);
     const known = keys?.find(keyId);
-    return known instanceof Promise
-      ? known.then((found) => this.#reader(found, ticket))
-      : this.#reader(known, ticket);
+    return known instanceof Promise ? known.then((found) => this.#reader(found, ticket)) : this.#reader(known, ticket);
   }
 
   /** @returns the owner of a request with a ticket of this key */

@@ -12,7 +12,14 @@ import type { RedisClient } from "#shared/redis/connect.js";
 import { delay } from "#shared/retry.js";
 import { realWorld, type World } from "#shared/world.js";
 import { remember } from "./owner/remember.js";
-import { keyRecord, parseRecord, tenantRecord, type TenantRecord, type KnownKey, type KnownTenant } from "./owner/records.js";
+import {
+  keyRecord,
+  parseRecord,
+  tenantRecord,
+  type TenantRecord,
+  type KnownKey,
+  type KnownTenant,
+} from "./owner/records.js";
 
 export interface KnownKeysSettings {
   readonly redis: RedisClient;

@@ -153,7 +153,7 @@ export function authTerms(config: AuthConfig): AuthTerms {
 
 type WayIn = "keys" | "jwt";
 
-/** @returns none for `off`; undefined for words that are no ways in, or that contradict each other */
+/** @returns none for `off`; undefined for words that are no ways in, or come twice */
 function waysIn(text: string): WayIn[] | undefined {
   if (text === "off") return [];
   const words = text.split(",").map((word) => word.trim());

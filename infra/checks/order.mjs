@@ -35,6 +35,8 @@ export const order = [
   "gateway/stream",
   "gateway/outcomes",
   "gateway/admission",
+  "gateway/auth/owner",
+  "gateway/auth/tokens",
   "gateway/auth",
   "gateway/auth/program",
   "gateway/formats",

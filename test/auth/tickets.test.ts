@@ -41,7 +41,7 @@ const get = async (path: string, init: RequestInit = {}): Promise<{ status: numb
   return { status: answer.status, text: await answer.text() };
 };
 
-/** @returns what a WebSocket with these protocols was answered: its protocol and records, or a status */
+/** @returns the protocol and the number of records of a WebSocket, or the status of its refusal */
 const socket = (id: string, protocols: readonly string[], more: object = {}) =>
   new Promise<{ protocol: string; records: number } | number>((resolve, reject) => {
     const url = `${served.url.replace("http", "ws")}/v2/requests/${id}/ws`;

@@ -128,7 +128,10 @@ describe("a token", () => {
   it("of an administrator makes keys, and of an operator acts for tenants", async () => {
     const admin = await bearer({ realm_access: { roles: ["admin", "infer"] } });
     const made = await ask(`${served.url}/v2/keys`, { body: { scopes: ["infer"] }, headers: admin });
-    expect([made.status, made.body]).toMatchObject([201, { tenant: "acme", created_by: expect.stringMatching("^jwt:") }]);
+    expect([made.status, made.body]).toMatchObject([
+      201,
+      { tenant: "acme", created_by: expect.stringMatching("^jwt:") },
+    ]);
     const wider = await ask(`${served.url}/v2/keys`, { body: { scopes: ["read"] }, headers: admin });
     expect(wider.status).toBe(403);
     const operator = await bearer({ tenant: "ops", realm_access: { roles: ["operator"] } });

@@ -1,4 +1,4 @@
-/** Whether a key or token is good: the same answer for a new request and for a stream that is open. */
+/** Whether a key or token is good: the same answer for a new request and for an open stream. */
 import { AuthFailure } from "./auth-failure.js";
 import { errorKinds } from "#shared/errors.js";
 import type { KnownKey } from "./records.js";

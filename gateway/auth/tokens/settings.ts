@@ -25,10 +25,7 @@ export const tokenSettings = {
       "The public keys of the issuer of tokens (a JSON Web Key Set): an `https:` URL, an `http:` URL on a loopback " +
         "address, or the path of a file. Gateways read it anew every ten minutes, and for an unknown `kid`.",
     ),
-  BATON_JWT_ISSUER: z
-    .string()
-    .optional()
-    .describe("The claim `iss` of every good token. `BATON_AUTH=jwt` needs it."),
+  BATON_JWT_ISSUER: z.string().optional().describe("The claim `iss` of every good token. `BATON_AUTH=jwt` needs it."),
   BATON_JWT_AUDIENCE: z
     .string()
     .optional()
