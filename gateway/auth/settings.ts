@@ -158,7 +158,7 @@ function waysIn(text: string): WayIn[] | undefined {
   if (text === "off") return [];
   const words = text.split(",").map((word) => word.trim());
   const areWays = words.every((word) => word === "keys" || word === "jwt");
-  return areWays && new Set(words).size === words.length ? (words as WayIn[]) : undefined;
+  return areWays && new Set(words).size === words.length ? words : undefined;
 }
 
 /** @throws UnusableError if the settings do not fit */

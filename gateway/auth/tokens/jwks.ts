@@ -9,7 +9,6 @@ import {
   errors,
   type CryptoKey,
   type FlattenedJWSInput,
-  type JSONWebKeySet,
   type JWSHeaderParameters,
   type LocalJWKSet,
 } from "jose";
@@ -117,7 +116,7 @@ export class Jwks {
       const text = "url" in place ? await fetched(place.url) : await readFile(place.path, "utf8");
       const set = keySet.parse(JSON.parse(text));
       this.#read = {
-        find: createLocalJWKSet(set as JSONWebKeySet),
+        find: createLocalJWKSet(set),
         count: set.keys.length,
         at: this.#world.now(),
       };
