@@ -22,11 +22,17 @@ const exposed = [
   "inference-header-content-length",
   "location",
   "preference-applied",
+  "ratelimit",
+  "ratelimit-policy",
   "retry-after",
+  "retry-after-ms",
   "stream-closed",
   "stream-cursor",
   "stream-next-offset",
   "stream-up-to-date",
+  "x-ratelimit-limit-requests",
+  "x-ratelimit-remaining-requests",
+  "x-ratelimit-reset-requests",
   "x-request-id",
 ].join(", ");
 /**

@@ -60,7 +60,7 @@ export async function openAuth(
     return { guard: openGuard(config.BATON_TENANT_HEADER, peers), hasInFile: () => false, ticketing: undefined };
   }
   const { BATON_AUTH_CACHE_MS: staleMs, BATON_AUTH_GRACE_MS: graceMs } = config;
-  const { peppers } = terms;
+  const { peppers, usualLimits } = terms;
   const { path, isAlone = false } = terms.keys?.file ?? {};
   const records = isAlone && terms.tokens === undefined ? undefined : new KnownKeys({ redis, staleMs, graceMs, log });
   const inRedis = isAlone ? undefined : records;
@@ -81,9 +81,10 @@ export async function openAuth(
       }),
       tenants: records,
       now,
+      usualLimits,
     });
   const readers = new OpenReaders({ keys: tokens ? withTokens(ofKeys, tokens) : ofKeys, log });
-  const authenticator = new Authenticator({ keys: terms.keys && ofKeys, tokens, peppers, now });
+  const authenticator = new Authenticator({ keys: terms.keys && ofKeys, tokens, peppers, now, usualLimits });
   const uses = new KeyUses({ authenticator, redis, now, log });
   const { signal } = stopping;
   const following = Promise.all([

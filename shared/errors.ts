@@ -224,6 +224,8 @@ export const errorKinds = {
   },
   /** The tenant has reached a limit on queued requests or on their bytes. */
   tenant_limit: { status: 429, retry: true },
+  /** The API key or the tenant has sent more requests than its limit allows. */
+  rate_limit_exceeded: { status: 429, retry: false },
   /** The request has ended, and Baton has deleted the result. */
   result_expired: {
     status: 410,
@@ -466,16 +468,30 @@ export class InferenceError extends Error {
   readonly code: ErrorCode;
   /** Why Baton refused a step; undefined for all other errors. */
   readonly reason: RefusalReason | undefined;
+  /** The limit that refused a request; undefined for all other errors. */
+  readonly limited: Limited | undefined;
 
   constructor(
     code: ErrorCode,
     message: string,
-    options?: ErrorOptions & { readonly reason?: RefusalReason | undefined },
+    options?: ErrorOptions & {
+      readonly reason?: RefusalReason | undefined;
+      readonly limited?: Limited | undefined;
+    },
   ) {
     super(message, options);
     this.code = code;
     this.reason = options?.reason ?? usualReason(code);
+    this.limited = options?.limited;
   }
+}
+
+/** A limit of an owner. */
+export interface Limited {
+  /** The name of the limit, as administrators set it. */
+  readonly limit: string;
+  /** Whose limit it is. */
+  readonly scope: "key" | "tenant";
 }
 
 /** @returns an error with one of the code's fixed texts */

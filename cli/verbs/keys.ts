@@ -19,6 +19,8 @@ interface CreateOptions {
   readonly scopes?: readonly string[];
   readonly models?: readonly string[];
   readonly expires?: number | string;
+  readonly rps?: number;
+  readonly burst?: number;
 }
 
 interface ListOptions {
@@ -39,9 +41,12 @@ export function addKeys(program: Command, open: OpenSession): void {
     .option("--scopes <scopes>", "what it may do, such as infer,read", listed)
     .option("--models <globs>", "the models that it may use, such as tale-*,!tale-x", listed)
     .option("--expires <duration>", "how long it is good, such as 30d, or until which time", durationOrTime)
-    .action(async ({ expires, ...terms }: CreateOptions, command: Command) => {
+    .option("--rps <number>", "how many requests a second it may send", Number)
+    .option("--burst <number>", "how many of them at once", Number)
+    .action(async ({ expires, rps, burst, ...terms }: CreateOptions, command: Command) => {
       const expiresAt = typeof expires === "number" ? new Date(Date.now() + expires).toISOString() : expires;
-      await printKey(open(command), "/v2/keys", printJson({ ...terms, expires_at: expiresAt }));
+      const limits = rps === undefined && burst === undefined ? undefined : { requests_per_second: rps, burst };
+      await printKey(open(command), "/v2/keys", printJson({ ...terms, limits, expires_at: expiresAt }));
     });
 
   keys

@@ -137,9 +137,13 @@ export async function enqueue<Request extends AnyRequest>(
     const admission = await admitInTurn(queue.batcher, applicant, place);
     switch (admission.said) {
       case "admitted":
+        request.budget?.admitted(admission.rate);
         return { said: "admitted", version: request.model.version };
       case "known":
+        request.budget?.admitted(admission.rate);
         return { said: "known", outcome: admission.outcome, version: admission.pin.version };
+      case "too-soon":
+        throw tooSoon(request, admission);
       case "pinned": {
         const { pin } = admission;
         const model = queue.models.pinned(request.model.name, pin) ?? (await inherit(queue, applicant, place, pin));
@@ -209,6 +213,7 @@ function applicantOf<Request extends AnyRequest>(
       number: sequence.number,
     },
     job: job?.part,
+    rates: request.budget?.rates,
   };
 }
 
@@ -300,6 +305,15 @@ function versionRetired({ model, sequence }: AnyRequest, { version }: Pin): Infe
   );
 }
 
+/** @returns the refusal of a request whose owner has sent too many before */
+export function tooSoon(
+  { budget }: AnyRequest,
+  { name, waitUs }: Omit<Extract<Admission, { said: "too-soon" }>, "said">,
+): InferenceError {
+  if (budget === undefined) throw new TypeError("a request without a budget cannot come too soon");
+  return budget.refused(name, waitUs);
+}
+
 /** The client names a step that is not the next step of the sequence. */
 function wrongStep({ model, sequence }: AnyRequest, { said, number }: WrongStep): InferenceError {
   if (sequence?.number === undefined) throw new TypeError("a request that names no step cannot name a wrong one");
@@ -322,6 +336,7 @@ type Refused = Exclude<
   | Enqueued["said"]
   | WrongStep["said"]
   | "pinned"
+  | "too-soon"
   | "held-back"
   | "forgotten"
   | "failed"

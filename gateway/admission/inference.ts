@@ -1,11 +1,12 @@
 /**
  * The types between protocols and admission. Protocols differ only before and after these types.
  */
-import { InferenceError, type ErrorCode, type RefusalReason } from "#shared/errors.js";
+import { InferenceError, type ErrorCode, type Limited, type RefusalReason } from "#shared/errors.js";
 import type { SequenceStep } from "#shared/contract/sequence.js";
 import type { ServedModel } from "#shared/contract/announcement.js";
 import type { GenerationSpec } from "#shared/contract/generation.js";
 import type { Tensor } from "#shared/frame.js";
+import type { RequestBudget } from "./budget.js";
 import type { OpenStream } from "../stream/open-stream.js";
 
 export type ParameterValue = string | number | bigint | boolean;
@@ -39,6 +40,8 @@ export interface AnyRequest {
   readonly deadlineMs: number;
   /** Absent if its model has no queue policies. */
   readonly queue?: QueueTerms | undefined;
+  /** Absent if its owner has no limits. */
+  readonly budget?: RequestBudget | undefined;
 }
 
 /** One run of a tensor model. */
@@ -72,11 +75,18 @@ export type InferenceOutcome =
       readonly message: string;
       /** Why the worker or the gateway refused a step. */
       readonly reason?: RefusalReason | undefined;
+      /** The limit of the owner that refused the request. */
+      readonly limited?: Limited | undefined;
     };
 
 /** The error of an outcome, as protocols throw and render it. */
-export function refusalOf({ code, message, reason }: Extract<InferenceOutcome, { kind: "error" }>): InferenceError {
-  return new InferenceError(code, message, { reason });
+export function refusalOf({
+  code,
+  message,
+  reason,
+  limited,
+}: Extract<InferenceOutcome, { kind: "error" }>): InferenceError {
+  return new InferenceError(code, message, { reason, limited });
 }
 
 /** One generation. Its deadline is the deadline of its first token; the spec may limit the rest. */

@@ -4,7 +4,7 @@ import type { RequestAddress } from "#shared/queue/address.js";
 import type { JobRecord } from "#shared/queue/pieces/job.js";
 import { recordLater, type LaterJob } from "#shared/queue/jobs/record-later.js";
 import { changeInRedis } from "./ask-redis.js";
-import { outcomeTtlOf, requestDigest } from "./enqueue.js";
+import { outcomeTtlOf, requestDigest, tooSoon } from "./enqueue.js";
 import { encodeGeneration } from "./generate.js";
 import type { JobRequest, JobSettings } from "./submit-job.js";
 import { encodeInference } from "./submit.js";
@@ -33,8 +33,12 @@ export async function submitLater(
   // A script of a Cluster sees the jobs of its bucket; jobs spread evenly over the buckets.
   const share = (most: number | undefined) => most && Math.ceil(most / (redis.isCluster ? buckets : 1));
   const shares = { jobs: share(limits?.laterJobs), bytes: share(limits?.laterBytes) };
-  const said = await changeInRedis(() => recordLater(redis, { job, due, digest, ttlMs, record }, shares));
-  switch (said) {
+  const { budget } = run.request;
+  const later = { job, due, digest, ttlMs, record, rates: budget?.ratesIn(queue, job.bucket) };
+  const recorded = await changeInRedis(() => recordLater(redis, later, shares));
+  switch (recorded.said) {
+    case "too-soon":
+      throw tooSoon(run.request, recorded);
     case "mismatch":
       throw fixedError("idempotency_mismatch", "usual");
     case "too-many":
@@ -50,6 +54,7 @@ export async function submitLater(
       );
     default:
       // Without a key, this call has recorded the job, by any of its copies.
-      return run.request.idempotencyKey === undefined ? "recorded" : said;
+      budget?.admitted(recorded.rate);
+      return run.request.idempotencyKey === undefined ? "recorded" : recorded.said;
   }
 }

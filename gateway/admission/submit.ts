@@ -41,6 +41,9 @@ export class QueuedInference implements Inference {
     } catch (error) {
       if (!(error instanceof InferenceError)) {
         this.#settings.log.error({ error: error instanceof Error ? error.stack : String(error) }, "submit failed");
+      } else if (error.limited !== undefined) {
+        // The outcome of a request has no place for a limit, because a refused request has none.
+        return { kind: "error", code: error.code, message: error.message, limited: error.limited };
       }
       return toInferenceOutcome(outcomeOf(error), "");
     }

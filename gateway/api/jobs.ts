@@ -92,7 +92,13 @@ const submitEndpoints = forModel(
     refusals: [...queueRefusals, "url_not_allowed"],
     async handle(asked, { jobs }) {
       const key = asked.idempotencyKey();
-      const { isReplayed, ...job } = await jobs.submit(asked.caller, modelOf(asked), bodyOf(asked), key);
+      const { isReplayed, ...job } = await jobs.submit(
+        asked.caller,
+        modelOf(asked),
+        bodyOf(asked),
+        key,
+        asked.budget(),
+      );
       return withHeaders(accepted(job), isReplayed ? { "idempotent-replayed": "true" } : {});
     },
   }),

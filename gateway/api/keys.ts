@@ -11,7 +11,14 @@ import { instantOf } from "../jobs/options.js";
 import type { KeyService, ShownKey } from "../service/keys.js";
 import { endpointsOf } from "./endpoint/endpoint.js";
 import { size, type Member } from "./endpoint/members.js";
-import { limitsMember, modelsMember, scopesMember, tenantMember, tenantParameter } from "./endpoint/owner-members.js";
+import {
+  limitsMember,
+  limitsShape,
+  modelsMember,
+  scopesMember,
+  tenantMember,
+  tenantParameter,
+} from "./endpoint/owner-members.js";
 import { listOf, pageQuery, pageShape } from "./endpoint/page.js";
 import type { Parameter } from "./endpoint/parameters.js";
 
@@ -33,7 +40,7 @@ export const keyShape = () =>
     revoked_at: z.string().nullable(),
     last_used_at: z.string().nullable(),
     rotated_from: z.string().nullable(),
-    limits: z.strictObject({}),
+    limits: limitsShape(),
     source: z.literal("redis"),
   });
 export const newKeyShape = () => keyShape().extend({ key: z.string() });
@@ -105,7 +112,7 @@ export const keyEndpoints = [
     refusals: ["insufficient_scope", "idempotency_mismatch", "outcome_unknown"],
     async handle(asked, keys) {
       const idempotencyKey = asked.idempotencyKey();
-      const { expires_at: expiresAt, limits: _, ...given } = await asked.members();
+      const { expires_at: expiresAt, ...given } = await asked.members();
       return shown(await keys.make(asked.caller, { ...given, expiresAt }, idempotencyKey));
     },
   }),
@@ -127,7 +134,7 @@ export const keyEndpoints = [
     answers: { 200: { says: "The key after the change.", shape: keyShape } },
     refusals: ["unknown_key", "insufficient_scope", "last_operator_key", "outcome_unknown"],
     async handle(asked, keys) {
-      const { expires_at: expiresAt, limits: _, ...given } = await asked.members();
+      const { expires_at: expiresAt, ...given } = await asked.members();
       return jsonReply(await keys.change(asked.caller, asked.segment("id"), { ...given, expiresAt }));
     },
   }),

@@ -6,7 +6,7 @@ import { jsonReply, noContent, withHeaders } from "../formats/reply.js";
 import type { TenantService } from "../service/tenants.js";
 import { endpointsOf } from "./endpoint/endpoint.js";
 import { needed, type Member } from "./endpoint/members.js";
-import { limitsMember, modelsMember, tenantMember } from "./endpoint/owner-members.js";
+import { limitsMember, limitsShape, modelsMember, tenantMember } from "./endpoint/owner-members.js";
 import { listOf, pageQuery, pageShape } from "./endpoint/page.js";
 
 const endpoint = endpointsOf<TenantService>();
@@ -18,7 +18,7 @@ const tenantShape = () =>
     weight: z.number(),
     models: z.array(z.string()),
     state: z.enum(tenantStates),
-    limits: z.strictObject({}),
+    limits: limitsShape(),
     created_at: z.string().nullable(),
   });
 
@@ -63,8 +63,8 @@ export const tenantEndpoints = [
     answers: { 201: { says: "The tenant.", shape: tenantShape } },
     refusals: ["tenant_exists", "outcome_unknown"],
     async handle(asked, tenants) {
-      const { id, models } = await asked.members();
-      return withHeaders(jsonReply(await tenants.make(asked.caller, id, { models }), 201), {
+      const { id, models, limits } = await asked.members();
+      return withHeaders(jsonReply(await tenants.make(asked.caller, id, { models, limits }), 201), {
         location: `/v2/tenants/${id}`,
       });
     },
@@ -87,8 +87,8 @@ export const tenantEndpoints = [
     answers: { 200: { says: "The tenant after the change.", shape: tenantShape } },
     refusals: ["unknown_tenant", "outcome_unknown"],
     async handle(asked, tenants) {
-      const { models, state } = await asked.members();
-      return jsonReply(await tenants.change(asked.caller, asked.segment("id"), { models, state }));
+      const { models, limits, state } = await asked.members();
+      return jsonReply(await tenants.change(asked.caller, asked.segment("id"), { models, limits, state }));
     },
   }),
   endpoint({

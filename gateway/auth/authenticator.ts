@@ -11,6 +11,7 @@ import { faultOf } from "./owner/fault.js";
 import { allows } from "./owner/globs.js";
 import { digestOf, keyId } from "./key.js";
 import type { KnownKeys } from "./known-keys.js";
+import { budgetOf, limitsInForce, type Limits } from "./owner/limits.js";
 import { isTokenId, type Owner } from "./owner/owner.js";
 import { digestIn, hashText, keyRecord, type KnownKey } from "./owner/records.js";
 import { requireScope, type Scope } from "./owner/scopes.js";
@@ -26,6 +27,8 @@ export interface AuthenticatorSettings {
   readonly peppers: readonly Buffer[];
   /** Redis ms, by which keys expire. */
   readonly now: () => number;
+  /** The limits of tenants that say nothing themselves. */
+  readonly usualLimits?: Limits;
 }
 
 /** A key whose secret was right once. */
@@ -85,7 +88,7 @@ export class Authenticator {
     const matches = this.#settings.peppers.map((pepper) => timingSafeEqual(digestOf(text, pepper), expected));
     if (known === undefined) throw new AuthFailure("unknown", "invalid_api_key", INVALID);
     if (!matches.includes(true)) throw new AuthFailure("secret", "invalid_api_key", INVALID, known.key);
-    const owner = ownerOf(known);
+    const owner = this.#ownerOf(known);
     this.#verified.set(known, { digest: quick, owner });
     return this.#whileGood(known, owner);
   }
@@ -104,7 +107,7 @@ export class Authenticator {
   /** @returns the owner of a request with a ticket of this key */
   #reader(known: KnownKey | undefined, { tenant }: Ticket): Owner {
     if (known === undefined) throw new AuthFailure("unknown", "invalid_api_key", INVALID_TICKET);
-    const owner = requireScope(this.#whileGood(known, ownerOf(known)), "read");
+    const owner = requireScope(this.#whileGood(known, this.#ownerOf(known)), "read");
     if (tenant !== owner.tenant) requireScope(owner, "operator");
     return { ...owner, tenant, scopes: READS };
   }
@@ -115,16 +118,17 @@ export class Authenticator {
     if (fault !== undefined) throw fault;
     return owner;
   }
-}
 
-function ownerOf({ key, tenant }: KnownKey): Owner {
-  return {
-    tenant: key.tenant,
-    keyId: key.id,
-    key,
-    expiresAt: key.expiresAt,
-    scopes: new Set(key.scopes),
-    models: key.models,
-    mayUse: (model) => allows(key.models, model) && (tenant === undefined || allows(tenant.models, model)),
-  };
+  #ownerOf({ key, tenant }: KnownKey): Owner {
+    return {
+      tenant: key.tenant,
+      keyId: key.id,
+      key,
+      expiresAt: key.expiresAt,
+      budget: budgetOf(key, limitsInForce(key.tenant, tenant, this.#settings.usualLimits)),
+      scopes: new Set(key.scopes),
+      models: key.models,
+      mayUse: (model) => allows(key.models, model) && (tenant === undefined || allows(tenant.models, model)),
+    };
+  }
 }

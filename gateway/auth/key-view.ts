@@ -1,4 +1,5 @@
 /** A key as its administrators see it. */
+import type { Limits } from "./owner/limits.js";
 import type { KeyRecord } from "./owner/records.js";
 
 export const keyStates = ["active", "expired", "revoked"] as const;
@@ -20,8 +21,7 @@ export interface KeyView {
   /** A minute late at most; null for a key that was never used. */
   readonly last_used_at: string | null;
   readonly rotated_from: string | null;
-  /** A key has no limits of its own yet. */
-  readonly limits: Readonly<Record<string, never>>;
+  readonly limits: Limits;
   readonly source: "redis";
 }
 
@@ -45,7 +45,7 @@ export function keyView(key: KeyRecord, now: number, usedAt?: number): KeyView {
     revoked_at: timeText(key.revokedAt),
     last_used_at: timeText(usedAt ?? null),
     rotated_from: key.rotatedFrom ?? null,
-    limits: {},
+    limits: key.limits,
     source: "redis",
   };
 }

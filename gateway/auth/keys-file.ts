@@ -6,6 +6,7 @@ import { randomBytes } from "node:crypto";
 import { readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { z } from "zod";
 import { UnusableError } from "#shared/exit.js";
+import { limitsFault, limitsRecord } from "./owner/limits.js";
 import { keyRecord, tenantRecord, type KeyRecord, type TenantRecord } from "./owner/records.js";
 import { usualScopes } from "./owner/scopes.js";
 
@@ -23,8 +24,14 @@ export class KeysFileFault extends Error {
 /** The bits of a file's mode that let its group and others write. */
 const OTHERS_WRITE = 0o022;
 const time = z.iso.datetime({ offset: true }).transform((text) => Date.parse(text));
-/** Limits are not counted yet, and a limit without effect would mislead the writer of the file. */
-const limits = z.strictObject({}).optional();
+const limits = z
+  .looseObject({})
+  .superRefine((given, context) => {
+    const message = limitsFault(given);
+    if (message !== undefined) context.addIssue({ code: "custom", message });
+  })
+  .transform((given) => limitsRecord.parse(given))
+  .default({});
 
 /**
  * A tenant has no state and no models here, because jobs processes do not have the file, and would
@@ -32,7 +39,7 @@ const limits = z.strictObject({}).optional();
  */
 const fileTenant = z
   .strictObject({ id: tenantRecord.shape.id, weight: z.literal(1).optional(), limits })
-  .transform(({ id }) => tenantRecord.parse({ id }));
+  .transform(({ id, limits }) => tenantRecord.parse({ id, limits }));
 const fileKey = z.strictObject({
   id: keyRecord.shape.id,
   tenant: keyRecord.shape.tenant,

@@ -13,6 +13,7 @@ import type { RedisClient } from "#shared/redis/connect.js";
 import { digestOf, last4, newKey } from "./key.js";
 import { keyView, stateOf, type KeyView } from "./key-view.js";
 import { hashText, keyRecord, type KeyRecord } from "./owner/records.js";
+import type { Limits } from "./owner/limits.js";
 import type { Scope } from "./owner/scopes.js";
 
 /** How long Redis keeps the record of a revoked key, in ms. */
@@ -29,6 +30,7 @@ export interface KeyTerms {
   readonly name: string;
   readonly scopes: readonly Scope[];
   readonly models: readonly string[];
+  readonly limits?: Limits | undefined;
   /** Ms from now until the key expires; undefined: never. */
   readonly livesMs: number | undefined;
   /** Id of the key that made this one; undefined for the program `keys`. */
@@ -51,7 +53,9 @@ export interface KeyQuery {
   readonly isWanted: (key: KeyRecord) => boolean;
 }
 
-type RecordTerms = Omit<KeyRecord, "id" | "hash" | "last4" | "revokedAt">;
+type RecordTerms = Omit<KeyRecord, "id" | "hash" | "last4" | "revokedAt" | "limits"> & {
+  readonly limits?: Limits | undefined;
+};
 
 /** Makes a key that no store has yet. */
 export function makeKey(terms: RecordTerms, pepper: Buffer): MadeKey {
@@ -138,8 +142,8 @@ export class Keys {
    */
   draftSuccessor(former: KeyRecord, now: number, createdBy: string | undefined): MadeKey {
     if (stateOf(former, now) !== "active") throw fixedError("unknown_key", "usual");
-    const { tenant, name, scopes, models, expiresAt, id: rotatedFrom } = former;
-    return this.draft({ tenant, name, scopes, models, createdBy, createdAt: now, expiresAt, rotatedFrom });
+    const { tenant, name, scopes, models, limits, expiresAt, id: rotatedFrom } = former;
+    return this.draft({ tenant, name, scopes, models, limits, createdBy, createdAt: now, expiresAt, rotatedFrom });
   }
 
   /**

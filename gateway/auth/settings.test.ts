@@ -78,6 +78,7 @@ describe("a gateway with keys", () => {
     expect(terms({ BATON_AUTH: "keys", BATON_HOST: "0.0.0.0", BATON_AUTH_SECRET_FILE: one })).toEqual({
       kind: "asks",
       peppers: [pepper],
+      usualLimits: {},
       open: new Set(["health"]),
       keys: { file: undefined },
       tokens: undefined,
@@ -86,6 +87,7 @@ describe("a gateway with keys", () => {
     expect(terms({ BATON_AUTH: "keys", BATON_AUTH_SECRET_FILE: both, BATON_AUTH_OPEN: "none" })).toEqual({
       kind: "asks",
       peppers: [pepper, former],
+      usualLimits: {},
       open: new Set(),
       keys: { file: undefined },
       tokens: undefined,
@@ -128,6 +130,24 @@ describe("a gateway with keys", () => {
   });
 });
 
+describe("the usual limits of tenants", () => {
+  const keyed = (BATON_DEFAULT_LIMITS: string) =>
+    terms({ BATON_AUTH: "keys", BATON_AUTH_SECRET_FILE: file(`${pepper.toString("base64")}\n`), BATON_DEFAULT_LIMITS });
+
+  it("are those of the setting", () => {
+    expect(keyed('{"requests_per_second": 0.5, "burst": 3}')).toMatchObject({
+      usualLimits: { requests_per_second: 0.5, burst: 3 },
+    });
+  });
+
+  it.each(["", "no JSON", "[]", "5", '{"burst": 3}', '{"tokens": 3}', '{"requests_per_second": -1}'])(
+    "are not %j",
+    (text) => {
+      expect(() => keyed(text)).toThrow("must be JSON with limits");
+    },
+  );
+});
+
 describe("a gateway with tokens", () => {
   const tokens = {
     BATON_AUTH: "jwt",
@@ -139,6 +159,7 @@ describe("a gateway with tokens", () => {
   it("needs no pepper, and has keys beside the tokens if the operator says so", () => {
     expect(terms(tokens)).toEqual({
       kind: "asks",
+      usualLimits: {},
       peppers: [],
       open: new Set(["health"]),
       keys: undefined,

@@ -4,6 +4,7 @@
  */
 import { z } from "zod";
 import { UnusableError } from "#shared/exit.js";
+import { limitNames, limitsFault, limitsRecord, type Limits } from "./owner/limits.js";
 import { readPeppers } from "./pepper.js";
 import { tokenSettings, tokenTerms, type TokenTerms } from "./tokens/settings.js";
 
@@ -61,6 +62,14 @@ export const authSettings = {
       "Where API keys are: in `redis`, in the `file` of `BATON_KEYS_FILE`, or in `both`. Unset: `both` if there is a " +
         "file, otherwise `redis`.",
     ),
+  BATON_DEFAULT_LIMITS: z
+    .string()
+    .default("{}")
+    .refine((text) => limitsIn(text) !== undefined, `must be JSON with limits: ${limitNames.join(", ")}`)
+    .describe(
+      "The limits of tenants that have none themselves, as JSON: `requests_per_second`, and `burst` for how many of " +
+        "them at once.",
+    ),
   BATON_AUTH_CACHE_MS: z.coerce
     .number()
     .int()
@@ -104,6 +113,8 @@ export type AuthTerms =
       readonly open: ReadonlySet<OpenGroup>;
       /** The secrets of keys and tickets; none if only tokens count and there are no tickets. */
       readonly peppers: readonly Buffer[];
+      /** The limits of tenants that have none themselves. */
+      readonly usualLimits: Limits;
       /** Undefined if no API key counts. */
       readonly keys: KeyTerms | undefined;
       /** Undefined if no token counts. */
@@ -146,9 +157,22 @@ export function authTerms(config: AuthConfig): AuthTerms {
     kind: "asks",
     open: new Set(parseOpen(config.BATON_AUTH_OPEN)),
     peppers: file === undefined ? [] : readPeppers(file),
+    usualLimits: limitsIn(config.BATON_DEFAULT_LIMITS) ?? {},
     keys: ways.includes("keys") ? { file: keysFile(config) } : undefined,
     tokens: ways.includes("jwt") ? tokenTerms(config) : undefined,
   };
+}
+
+/** @returns undefined if the text is no JSON with limits */
+function limitsIn(text: string): Limits | undefined {
+  let given: unknown;
+  try {
+    given = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  const areLimits = typeof given === "object" && given !== null && limitsFault(given) === undefined;
+  return areLimits ? limitsRecord.parse(given) : undefined;
 }
 
 type WayIn = "keys" | "jwt";

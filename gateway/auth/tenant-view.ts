@@ -4,7 +4,6 @@ import type { TenantRecord } from "./owner/records.js";
 
 export type TenantView = ReturnType<typeof tenantView>;
 
-export function tenantView({ id, weight = 1, models, state, createdAt }: TenantRecord) {
-  // A tenant has no limits of its own yet.
-  return { id, object: "tenant", weight, models, state, limits: {}, created_at: timeText(createdAt ?? null) } as const;
+export function tenantView({ id, weight = 1, models, state, limits, createdAt }: TenantRecord) {
+  return { id, object: "tenant", weight, models, state, limits, created_at: timeText(createdAt ?? null) } as const;
 }

@@ -2,7 +2,14 @@
  * The one place that turns a refusal or a failure into a reply. A body has the shape of its
  * protocol, no matter whether a route refuses, the rules for browsers or the HTTP server itself.
  */
-import { errorKinds, fixedError, InferenceError, type ErrorCode, type RefusalReason } from "#shared/errors.js";
+import {
+  errorKinds,
+  fixedError,
+  InferenceError,
+  type ErrorCode,
+  type Limited,
+  type RefusalReason,
+} from "#shared/errors.js";
 import { InsufficientScope } from "../auth/owner/scopes.js";
 import type { Reply } from "./reply.js";
 
@@ -73,6 +80,7 @@ interface ClientError {
   readonly message: string;
   /** Why a step was refused. */
   readonly reason?: RefusalReason | undefined;
+  readonly limited?: Limited | undefined;
   /** The parameter that caused the error, if the error names one. */
   readonly parameter?: string | undefined;
 }
@@ -81,8 +89,8 @@ function clientError(error: unknown): ClientError {
   return isRefusal(error) ? error : fixedError("internal", "usual");
 }
 
-function kserveBody({ code, message, reason }: ClientError): string {
-  return JSON.stringify({ error: shortened(message), code, reason });
+function kserveBody({ code, message, reason, limited }: ClientError): string {
+  return JSON.stringify({ error: shortened(message), code, reason, ...limited });
 }
 
 /** OpenAI's clients read a type that says whether the client or the server is at fault. */
@@ -104,6 +112,7 @@ export function openAiCode(code: ErrorCode): string {
 
 function openAiType(code: ErrorCode): string {
   if (code === "insufficient_scope" || code === "tenant_suspended") return "permission_error";
+  if (code === "rate_limit_exceeded") return "requests";
   const { status } = errorKinds[code];
   if (status === 429) return "rate_limit_error";
   return status < 500 ? "invalid_request_error" : "server_error";

@@ -28,7 +28,7 @@ export function jsonTextReply(text: string, status = 200): Reply {
   return { status, headers: { "content-type": "application/json" }, body: [text] };
 }
 
-export function withHeaders(reply: Reply, headers: Record<string, string>): Reply {
+export function withHeaders(reply: Reply, headers: Readonly<Record<string, string>>): Reply {
   return { ...reply, headers: { ...reply.headers, ...headers } };
 }
 

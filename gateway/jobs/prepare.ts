@@ -5,6 +5,7 @@
 import type { ServedModel } from "#shared/contract/announcement.js";
 import { InferenceError } from "#shared/errors.js";
 import { parseRequestJson } from "#shared/json/members.js";
+import type { RequestBudget } from "../admission/budget.js";
 import type { AnyRequest, GenerationRequest, InferenceRequest, QueueTerms } from "../admission/inference.js";
 import type { JobRequest } from "../admission/submit-job.js";
 import type { ModelDirectory } from "../fleet/models.js";
@@ -52,6 +53,8 @@ export interface Prepared {
 /** The model, the tenant and the terms for which a gateway reads a job. */
 export interface Preparing {
   readonly tenant: string;
+  /** Absent if no client waits, or if the client has no limits. */
+  readonly budget?: RequestBudget | undefined;
   readonly model: ServedModel;
   /** The version that the client named; undefined if it named none. */
   readonly version: string | undefined;
@@ -116,7 +119,7 @@ function termsOf({ model }: Pick<AnyRequest, "model">, { priority }: JobOptions)
 }
 
 function prepareText(
-  { tenant, model, limits, idempotencyKey }: Preparing,
+  { tenant, budget, model, limits, idempotencyKey }: Preparing,
   type: "infer" | "generate",
   { id, textParameters, valid }: ReadRequest,
   options: JobOptions,
@@ -125,7 +128,7 @@ function prepareText(
   const [input] = valid.inputs;
   const [output] = valid.outputs;
   if (input === undefined || output === undefined) throw new TypeError(`generator '${model.name}' has no tensors`);
-  const terms = { tenant, model, idempotencyKey, background: true, limits, usualMs: LONGEST_WAIT_MS };
+  const terms = { tenant, budget, model, idempotencyKey, background: true, limits, usualMs: LONGEST_WAIT_MS };
   const { request, prefix, stream } = readTextGeneration(terms, input, textParameters);
   if (stream === true) throw noStream();
   const { choices, maxTokens } = request.spec.sampling;
@@ -136,7 +139,7 @@ function prepareText(
 }
 
 function prepareOpenAi(
-  { tenant, model, directory, idempotencyKey }: Preparing,
+  { tenant, budget, model, directory, idempotencyKey }: Preparing,
   { type, body }: Pick<Envelope, "type" | "body">,
   options: JobOptions,
   waitMs: number,
@@ -147,7 +150,7 @@ function prepareOpenAi(
     throw new InferenceError("invalid_argument", `${type}.model must be '${model.name}', as in the path, or absent`);
   }
   parsed["model"] = model.name;
-  const terms = { tenant, deadlineMs: LONGEST_WAIT_MS, background: true };
+  const terms = { tenant, budget, deadlineMs: LONGEST_WAIT_MS, background: true };
   const parse = type === "chat" ? parseChatRequest : parseCompletionRequest;
   const { generations, choices, delivery } = parse(parsed, directory, idempotencyKey, terms);
   if (delivery.stream) throw noStream();

@@ -7,6 +7,7 @@ import type { RequestAddress } from "#shared/queue/address.js";
 import { jobKey } from "#shared/queue/keys.js";
 import { labelsText, type JobRecord } from "#shared/queue/pieces/job.js";
 import type { JobView } from "#shared/queue/jobs/view.js";
+import type { RequestBudget } from "../admission/budget.js";
 import { askRedis } from "../admission/ask-redis.js";
 import { jobAddress } from "../admission/request-id.js";
 import { submitJob, type JobSettings } from "../admission/submit-job.js";
@@ -55,6 +56,8 @@ export interface JobPlace extends ModelName {
   readonly tenant: string;
   /** Whether the model of this name exists for the job. */
   readonly mayUse: (model: string) => boolean;
+  /** Absent if no client submits the job, or if the client has no limits. */
+  readonly budget?: RequestBudget | undefined;
 }
 
 /** A job that Redis keeps as bytes until its time, for example the job of a schedule. */
@@ -103,13 +106,13 @@ export class Submissions {
    * @throws InferenceError if no worker serves such a model, or the job may not use it
    */
   target(place: JobPlace, idempotencyKey?: string, stillWanted?: () => void): Preparing {
-    const { tenant, model: name, version, mayUse } = place;
+    const { tenant, model: name, version, mayUse, budget } = place;
     const { fleet, reader, limits } = this.#settings;
     const directory = visible(fleet.directory, mayUse);
     const model = directory.find(name, version);
     const others = directory.others(model);
     const wanted = stillWanted && { stillWanted };
-    return { tenant, model, version, others, directory, reader, limits, idempotencyKey, ...wanted };
+    return { tenant, budget, model, version, others, directory, reader, limits, idempotencyKey, ...wanted };
   }
 
   /** @throws InferenceError */

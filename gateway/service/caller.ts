@@ -2,7 +2,7 @@
  * The client of an operation, as every service knows the client. A door makes the caller once for
  * each request, from its owner and from nothing else, and no later code decides again.
  */
-import { needGift } from "../auth/owner/gifts.js";
+import { needGift, type Gift } from "../auth/owner/gifts.js";
 import { anyOwner, type Owner } from "../auth/owner/owner.js";
 import type { KeyRecord } from "../auth/owner/records.js";
 import type { Scope } from "../auth/owner/scopes.js";
@@ -52,13 +52,18 @@ export class Caller {
     return this.#owner.expiresAt ?? null;
   }
 
+  /** What the caller may take; undefined if the caller has no limits. */
+  get budget(): Owner["budget"] {
+    return this.#owner.budget;
+  }
+
   /** Undefined if the caller has no key. */
   get key(): KeyRecord | undefined {
     return this.#owner.key;
   }
 
   /** @throws InferenceError `insufficient_scope` if the caller would give what it lacks */
-  needGift(gift: Pick<KeyRecord, "scopes" | "models">): void {
+  needGift(gift: Gift): void {
     needGift(this.#owner, gift);
   }
 

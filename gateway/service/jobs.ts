@@ -9,6 +9,7 @@ import type { JobState } from "#shared/queue/jobs/view.js";
 import { jobsKey } from "#shared/queue/keys.js";
 import { stageText } from "#shared/queue/pieces/job.js";
 import type { RedisClient } from "#shared/redis/connect.js";
+import type { RequestBudget } from "../admission/budget.js";
 import { askRedis } from "../admission/ask-redis.js";
 import type { ModelName } from "../fleet/models.js";
 import type { Jobs } from "../jobs/jobs.js";
@@ -56,9 +57,10 @@ export class JobService {
     model: ModelName,
     body: JobBody,
     key: string | undefined,
+    budget?: RequestBudget,
   ): Promise<ToldJob & { readonly isReplayed: boolean }> {
     const { submissions } = this.#settings.jobs;
-    const place = { ...model, tenant: caller.tenant, mayUse: caller.mayUse };
+    const place = { ...model, tenant: caller.tenant, mayUse: caller.mayUse, budget };
     const target = submissions.target(place, key, () => body.stillWanted());
     return submissions.submit(await body.receive((bytes) => submissions.read(target, bytes)));
   }

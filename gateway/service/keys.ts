@@ -7,6 +7,7 @@ import { askRedis, changeInRedis } from "../admission/ask-redis.js";
 import type { AuditDetails } from "../auth/audit.js";
 import { LONGEST_OVERLAP_MS, revoked, type MadeKey } from "../auth/keys.js";
 import { keyView, stateOf, type KeyState, type KeyView } from "../auth/key-view.js";
+import type { Limits } from "../auth/owner/limits.js";
 import type { KeyRecord } from "../auth/owner/records.js";
 import { InsufficientScope, usualScopes, type Scope } from "../auth/owner/scopes.js";
 import { toChange, toRead, type Administration } from "./administration.js";
@@ -18,6 +19,7 @@ export interface GivenKey {
   readonly name?: string | undefined;
   readonly scopes?: readonly Scope[] | undefined;
   readonly models?: readonly string[] | undefined;
+  readonly limits?: Limits | undefined;
   /** In ms since 1970; null: never. */
   readonly expiresAt?: number | null | undefined;
 }
@@ -93,14 +95,14 @@ export class KeyService {
   ): Promise<ShownKey> {
     const { keys } = toChange(this.#administration);
     const { tenant = caller.tenant, name = "", scopes = usualScopes, models = caller.models } = given;
-    const { expiresAt = latestFor(caller) } = given;
+    const { expiresAt = latestFor(caller), limits = caller.key?.limits ?? {} } = given;
     needTenant(caller, tenant);
-    caller.needGift({ scopes, models });
+    caller.needGift({ scopes, models, limits });
     needLife(caller, expiresAt);
     const draft = async () => {
       const now = await askRedis(() => keys.now());
       needFuture(expiresAt, now);
-      return keys.draft({ tenant, name, scopes, models, createdBy: caller.keyId, createdAt: now, expiresAt });
+      return keys.draft({ tenant, name, scopes, models, limits, createdBy: caller.keyId, createdAt: now, expiresAt });
     };
     return this.#show(caller, idempotencyKey, ["make", given], 0, draft);
   }
@@ -117,9 +119,10 @@ export class KeyService {
     const how = (key: KeyRecord): KeyRecord => {
       needSeen(caller, key);
       const { name = key.name, scopes = key.scopes, models = key.models, expiresAt = key.expiresAt } = given;
-      caller.needGift({ scopes, models });
+      const { limits = key.limits } = given;
+      caller.needGift({ scopes, models, limits });
       if (expiresAt !== key.expiresAt) needLife(caller, expiresAt);
-      return { ...key, name, scopes, models, expiresAt };
+      return { ...key, name, scopes, models, limits, expiresAt };
     };
     const changed = await changeInRedis(() => keys.change(id, how, "last"));
     audit.note("key_changed", auditedKey(caller, changed));

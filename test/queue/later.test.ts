@@ -40,9 +40,9 @@ const recordOf = (more: Partial<JobRecord> = {}): JobRecord => ({
   wait: String(HOUR),
   ...more,
 });
-const record = (address: RequestAddress, more: Partial<LaterJob> = {}, limits = NO_LIMITS) => {
+const record = async (address: RequestAddress, more: Partial<LaterJob> = {}, limits = NO_LIMITS) => {
   const usual = { job: address, due: { inMs: HOUR }, digest: "d", ttlMs: 600_000, record: recordOf() };
-  return recordLater(lab.redis, { ...usual, ...more }, limits);
+  return (await recordLater(lab.redis, { ...usual, ...more }, limits)).said;
 };
 const view = (request: string) => readJob(lab.redis, job(request), 1);
 const stage = async (request: string): Promise<Stage> => {

@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Context } from "hono";
 import { InferenceError } from "#shared/errors.js";
+import { RequestBudget } from "../../admission/budget.js";
 import type { Bodies, BodyTerms } from "../../http/bodies.js";
 import { readIdempotencyKey } from "../../http/headers.js";
 import type { Owner } from "../../auth/owner/owner.js";
@@ -66,6 +67,20 @@ export class Asked<P extends Parameters = Parameters, M extends Members = Member
 
   get outgoing(): ServerResponse {
     return this.#c.env.outgoing;
+  }
+
+  /**
+   * What the request may take; undefined if the caller has no limits. The answer's headers say how
+   * much is left.
+   */
+  budget(): RequestBudget | undefined {
+    const { budget } = this.caller;
+    if (budget === undefined) return undefined;
+    const own = new RequestBudget(budget);
+    own.onHeaders((headers) => {
+      if (!this.outgoing.headersSent) for (const name in headers) this.outgoing.setHeader(name, headers[name] ?? "");
+    });
+    return own;
   }
 
   /** The limits of a request. */

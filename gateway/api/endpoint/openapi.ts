@@ -15,7 +15,13 @@ const JSON_TYPE = "application/json";
 const errorSchemas = {
   kserve: {
     type: "object",
-    properties: { error: { type: "string" }, code: { type: "string" }, reason: { type: "string" } },
+    properties: {
+      error: { type: "string" },
+      code: { type: "string" },
+      reason: { type: "string" },
+      limit: { type: "string", description: "the limit that refused the request" },
+      scope: { enum: ["key", "tenant"], description: "whose limit it is" },
+    },
     required: ["error", "code"],
     additionalProperties: false,
   },

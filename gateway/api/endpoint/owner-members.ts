@@ -1,8 +1,10 @@
 /** Members and query parameters about the owners of requests: their scopes, models and limits. */
+import { z } from "zod";
 import { isTenant } from "#shared/contract/tenant.js";
 import { fixedError, InferenceError } from "#shared/errors.js";
 import { asArray, asString, isObject } from "#shared/json/members.js";
 import { globsFault, LONGEST_GLOB, MOST_GLOBS } from "../../auth/owner/globs.js";
+import { limitsFault, limitsRecord, type Limits } from "../../auth/owner/limits.js";
 import { isScope, scopes, scopesFault, type Scope } from "../../auth/owner/scopes.js";
 import type { Member } from "./members.js";
 import type { Parameter } from "./parameters.js";
@@ -41,21 +43,26 @@ export const modelsMember: Member<string[]> = {
   },
 };
 
-/** No gateway keeps a limit of a key or tenant yet, so a limit is refused and not ignored. */
-export const limitsMember: Member<undefined> = {
+/** The limits of a key or tenant. A limit that no gateway keeps is refused, and not ignored. */
+export const limitsMember: Member<Limits> = {
   schema: {
     type: "object",
-    description: "empty: there are no limits yet",
-    properties: {},
+    properties: {
+      requests_per_second: { type: "number", minimum: 0, maximum: 100_000 },
+      burst: { type: "integer", minimum: 0, maximum: 1_000_000 },
+    },
+    dependentRequired: { burst: ["requests_per_second"] },
     additionalProperties: false,
   },
   read(value, name) {
     if (!isObject(value)) throw new InferenceError("invalid_argument", `${name} must be an object`);
-    const [limit] = Object.keys(value);
-    if (limit !== undefined) refuse(name, `'${limit.slice(0, 64)}' is not supported: there are no limits yet`);
-    return undefined;
+    refuse(name, limitsFault(value));
+    return limitsRecord.parse(value);
   },
 };
+
+export const limitsShape = () =>
+  z.strictObject({ requests_per_second: z.number().optional(), burst: z.number().optional() });
 
 function tenantOf(text: string): string {
   if (!isTenant(text)) throw fixedError("invalid_argument", "tenant");

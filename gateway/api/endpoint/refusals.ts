@@ -27,6 +27,7 @@ export const queueRefusals: readonly ErrorCode[] = [
   "behind_of_state",
   "idempotency_mismatch",
   "tenant_limit",
+  "rate_limit_exceeded",
   "queue_full",
   "outcome_unknown",
 ];

@@ -1,11 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { InferenceError } from "#shared/errors.js";
 import { needGift } from "./gifts.js";
+import type { Limits } from "./limits.js";
+import type { KeyRecord } from "./records.js";
 import { hasScope, type Scope } from "./scopes.js";
 
 function said({ scopes, models }: Gift, gift: Gift): string {
   try {
-    needGift({ scopes: new Set(scopes), models }, gift);
+    needGift({ scopes: new Set(scopes), models }, { ...gift, limits: {} });
     return "given";
   } catch (error) {
     return error instanceof InferenceError ? `${error.code}: ${error.message}` : String(error);
@@ -24,6 +26,19 @@ describe("a key", () => {
     expect(said(admin, admin)).toBe("given");
     expect(said(admin, { scopes: [], models: [] })).toBe("given");
     expect(said({ scopes: ["operator"], models: ["*"] }, { scopes: ["admin"], models: ["*"] })).toBe("given");
+  });
+
+  it("gives no higher limits than its own", () => {
+    const own = { requests_per_second: 10, burst: 20 };
+    const giver = { scopes: new Set<Scope>(["admin"]), models: ["*"], key: { limits: own } as KeyRecord };
+    const give = (limits: Limits) => () => needGift(giver, { scopes: [], models: [], limits });
+    expect(give(own)).not.toThrow();
+    expect(give({ requests_per_second: 5 })).not.toThrow();
+    for (const limits of [{}, { requests_per_second: 11 }, { requests_per_second: 10, burst: 21 }]) {
+      expect(give(limits)).toThrow("the API key cannot give higher limits than its own");
+    }
+    const operator = { ...giver, scopes: new Set<Scope>(["operator"]) };
+    expect(() => needGift(operator, { scopes: [], models: [], limits: {} })).not.toThrow();
   });
 
   it.each<[gift: Partial<Gift>, text: string]>([

@@ -2,6 +2,7 @@
  * Whose a request is, and what the request may do. A door gets an owner from the authenticator, and
  * makes the caller of every service from it.
  */
+import type { Budget } from "../../admission/budget.js";
 import type { KeyRecord } from "./records.js";
 import { scopes, type Scope } from "./scopes.js";
 
@@ -15,6 +16,8 @@ export interface Owner {
   readonly openAs?: string;
   /** When the request's token or key expires, in Redis ms; absent: never. */
   readonly expiresAt?: number | null;
+  /** Absent if neither key nor tenant has a limit. */
+  readonly budget?: Budget | undefined;
   readonly scopes: ReadonlySet<Scope>;
   /** The globs of the key, for work that outlives the key's request. */
   readonly models: readonly string[];

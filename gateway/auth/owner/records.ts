@@ -5,6 +5,7 @@
 import { z } from "zod";
 import { isTenant } from "#shared/contract/tenant.js";
 import { globsFault } from "./globs.js";
+import { limitsRecord } from "./limits.js";
 import { scopes } from "./scopes.js";
 
 /** The digest of a key as records hold it: the algorithm and 64 hexadecimal digits. */
@@ -28,6 +29,7 @@ export const tenantRecord = z.object({
   /** Share of the tenant while requests wait. */
   weight: z.number().int().min(1).max(9_999).optional(),
   models,
+  limits: limitsRecord,
   state: z.enum(tenantStates).default("active"),
   /** Time in ms since 1970. */
   createdAt: z.number().int().optional(),
@@ -43,6 +45,7 @@ export const keyRecord = z.object({
   last4: z.string().length(4).optional(),
   scopes: z.array(z.enum(scopes)).readonly(),
   models,
+  limits: limitsRecord,
   /** Times are ms since 1970. */
   createdAt: z.number().int().optional(),
   createdBy: z.string().optional(),

@@ -3,6 +3,7 @@ import { parseArgs } from "node:util";
 import { isTenant } from "#shared/contract/tenant.js";
 import { globsFault } from "../owner/globs.js";
 import { LONGEST_OVERLAP_MS, type KeyTerms } from "../keys.js";
+import { limitsFault, type Limits } from "../owner/limits.js";
 import { isScope, scopesFault, usualScopes, type Scope } from "../owner/scopes.js";
 
 export type Command =
@@ -25,7 +26,8 @@ export class UsageError extends Error {
 }
 
 export const usage = [
-  "keys create --tenant T [--name N] [--scopes a,b] [--models g,g] [--expires 30d] [--file F] [--json]",
+  "keys create --tenant T [--name N] [--scopes a,b] [--models g,g] [--expires 30d]",
+  "            [--rps 10] [--burst 20] [--file F] [--json]",
   "keys list [--tenant T] [--json]",
   "keys show ID",
   "keys rotate ID [--overlap 1d] [--json]",
@@ -41,7 +43,7 @@ export function readCommand(args: readonly string[]): Command {
   const [verb, ...rest] = args;
   switch (verb) {
     case "create": {
-      const options = ["tenant", "name", "scopes", "models", "expires", "file"];
+      const options = ["tenant", "name", "scopes", "models", "expires", "file", "rps", "burst"];
       const { values } = read(rest, options, 0);
       return {
         verb,
@@ -49,6 +51,7 @@ export function readCommand(args: readonly string[]): Command {
         name: values["name"] ?? "",
         scopes: scopesOf(values["scopes"]),
         models: modelsOf(values["models"]),
+        limits: limitsOf(values["rps"], values["burst"]),
         livesMs: values["expires"] === undefined ? undefined : durationOf(values["expires"], "--expires"),
         file: values["file"],
         json: values["json"] !== undefined,
@@ -142,6 +145,16 @@ function modelsOf(text: string | undefined): readonly string[] {
   const fault = globsFault(globs);
   if (fault !== undefined) throw new UsageError(`--models: ${fault}`);
   return globs;
+}
+
+function limitsOf(rps: string | undefined, burst: string | undefined): Limits {
+  const given = {
+    ...(rps !== undefined && { requests_per_second: Number(rps) }),
+    ...(burst !== undefined && { burst: Number(burst) }),
+  };
+  const fault = limitsFault(given);
+  if (fault !== undefined) throw new UsageError(`--rps, --burst: ${fault}`);
+  return given;
 }
 
 function durationOf(text: string, option: string): number {

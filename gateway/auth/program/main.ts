@@ -80,13 +80,13 @@ function newAudit(): Audit {
 
 /** Makes a key in a file of keys, which needs no Redis. */
 function createInFile(
-  { tenant, name, scopes, models, livesMs, json }: Extract<Command, { verb: "create" }>,
+  { tenant, name, scopes, models, limits, livesMs, json }: Extract<Command, { verb: "create" }>,
   file: string,
   pepper: Buffer,
 ): void {
   const now = Date.now();
   const expiresAt = livesMs === undefined ? null : now + livesMs;
-  const made = makeKey({ tenant, name, scopes, models, createdAt: now, expiresAt }, pepper);
+  const made = makeKey({ tenant, name, scopes, models, limits, createdAt: now, expiresAt }, pepper);
   addToKeysFile(file, made.record);
   const audit = newAudit();
   audit.note("key_created", { key_id: made.record.id, tenant, actor: ACTOR });
@@ -121,8 +121,8 @@ async function act(
     audit.note(event, { key_id: id, tenant, reason, actor: ACTOR });
   switch (command.verb) {
     case "create": {
-      const { tenant, name, scopes, models, livesMs, json } = command;
-      const made = await keys.make({ tenant, name, scopes, models, livesMs, createdBy: undefined });
+      const { tenant, name, scopes, models, limits, livesMs, json } = command;
+      const made = await keys.make({ tenant, name, scopes, models, limits, livesMs, createdBy: undefined });
       note("key_created", made.record);
       return printMade(made, now, json);
     }

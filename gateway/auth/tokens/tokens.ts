@@ -10,6 +10,7 @@ import { AuthFailure } from "../owner/auth-failure.js";
 import { faultOf } from "../owner/fault.js";
 import { allows } from "../owner/globs.js";
 import type { KnownKey, KnownTenant } from "../owner/records.js";
+import { budgetOf, limitsInForce, type Limits } from "../owner/limits.js";
 import { TOKEN_ID_PREFIX, type Owner } from "../owner/owner.js";
 import { remember } from "../owner/remember.js";
 import { ownerIn, type ClaimFault, type ClaimedOwner } from "./claims.js";
@@ -22,6 +23,8 @@ export interface TokensSettings {
   readonly tenants: TenantLookup;
   /** Redis ms. */
   readonly now: () => number;
+  /** The limits of tenants that say nothing themselves. */
+  readonly usualLimits?: Limits;
 }
 
 export interface TenantLookup {
@@ -144,7 +147,7 @@ export class Tokens {
   }
 
   async #ownerOf(subject: Subject): Promise<Owner> {
-    const { tenants, now } = this.#settings;
+    const { tenants, now, usualLimits } = this.#settings;
     const known = await tenants.tenant(subject.tenant);
     const fault = faultOf(asKey(subject, known), now());
     if (fault !== undefined) throw fault;
@@ -158,6 +161,7 @@ export class Tokens {
       keyId: id,
       openAs,
       expiresAt,
+      budget: budgetOf(undefined, limitsInForce(tenant, record, usualLimits)),
       scopes,
       models,
       mayUse: (model) => allows(models, model) && (record === undefined || allows(record.models, model)),
@@ -167,7 +171,17 @@ export class Tokens {
 
 /** A subject in the form of a key, for those who ask whether it is good. */
 function asKey({ id, tenant, scopes, models, expiresAt }: Subject, { record }: KnownTenant): KnownKey {
-  const key = { id, tenant, name: "", hash: "", scopes: [...scopes], models: [...models], expiresAt, revokedAt: null };
+  const key = {
+    id,
+    tenant,
+    name: "",
+    hash: "",
+    scopes: [...scopes],
+    models: [...models],
+    expiresAt,
+    revokedAt: null,
+    limits: {},
+  };
   return { key, tenant: record };
 }
 

@@ -5,6 +5,7 @@
  * request takes the framework's way. All ways have the same handler and give the same answers.
  */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
+import { RequestBudget } from "../../admission/budget.js";
 import { unknownModel } from "../../fleet/models.js";
 import type { Fleet } from "../../fleet/watch.js";
 import type { CallTerms, ModelExchange } from "./exchange.js";
@@ -13,13 +14,13 @@ import { endUnread } from "../../http/body.js";
 import { chooseRequestId } from "../../http/headers.js";
 import type { PlainRoute } from "../../http/plain-connections.js";
 import { errorReply, isRefusal } from "../../formats/errors.js";
-import type { Reply } from "../../formats/reply.js";
+import { withHeaders, type Reply } from "../../formats/reply.js";
 import { send } from "../../http/send.js";
 import { admitTo, askingOf, laterJudgement, type Asking, type Guard } from "../../http/guard.js";
 
 export interface DirectOptions extends Omit<
   ModelExchange,
-  "incoming" | "outgoing" | "judgeAgain" | "tenant" | "model" | "version" | "others"
+  "incoming" | "outgoing" | "judgeAgain" | "tenant" | "budget" | "model" | "version" | "others"
 > {
   readonly fleet: Fleet;
   readonly guard: Guard;
@@ -56,8 +57,9 @@ export function directRoutes(options: DirectOptions): DirectRoutes {
       const model = fleet.directory.find(name, version);
       if (model.generator !== undefined || !owner.mayUse(name)) return undefined;
       const { tenant } = owner;
+      const budget = owner.budget && new RequestBudget(owner.budget);
       // Each member by its name: V8 spreads one object fast, and a second one slowly.
-      return { tenant, model, version, others: fleet.directory.others(model), inference, printer, limits };
+      return { tenant, budget, model, version, others: fleet.directory.others(model), inference, printer, limits };
     } catch (error) {
       if (!isRefusal(error)) onBug(error, asking.target, "");
       return undefined;
@@ -88,6 +90,9 @@ export function directRoutes(options: DirectOptions): DirectRoutes {
         });
         if (owner?.mayUse(found.model.name) === false) throw unknownModel(found.model.name, found.version);
       };
+      found.budget?.onHeaders((headers) => {
+        for (const name in headers) outgoing.setHeader(name, headers[name] ?? "");
+      });
       answer(asking, () => inferOverHttp({ incoming, outgoing, bodies, reader, judgeAgain, ...found }))
         .then(({ reply, requestId }) => {
           if (reply !== undefined) send(outgoing, reply, requestId);
@@ -106,7 +111,13 @@ export function directRoutes(options: DirectOptions): DirectRoutes {
         if (found === undefined || found instanceof Promise) return found;
         const form = inferForm(found, head.headers);
         if (head.length > form.maxBytes) return undefined;
-        return (body) => answer(head, () => inferWhole(found, head.headers, form, body));
+        const answered = (body: Buffer) => answer(head, () => inferWhole(found, head.headers, form, body));
+        const { budget } = found;
+        if (budget === undefined) return answered;
+        return async (body) => {
+          const { reply, requestId } = await answered(body);
+          return { reply: withHeaders(reply, budget.headers ?? {}), requestId };
+        };
       },
     },
   };

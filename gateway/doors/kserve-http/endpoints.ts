@@ -238,6 +238,7 @@ function exchangeOf(asked: Asked, parts: KserveParts): ModelExchange {
     incoming: asked.incoming,
     outgoing: asked.outgoing,
     tenant: asked.caller.tenant,
+    budget: asked.budget(),
     model,
     version,
     others: directory.others(model),

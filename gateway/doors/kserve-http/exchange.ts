@@ -19,9 +19,10 @@ export interface ModelExchange extends CallTerms {
 
 /** @throws InferenceError if the header Idempotency-Key is not valid */
 export function callOf(terms: CallTerms, headers: IncomingHttpHeaders, gone: ModelCall["gone"]): ModelCall {
-  const { tenant, model, version, others, inference, printer, limits } = terms;
+  const { tenant, budget, model, version, others, inference, printer, limits } = terms;
   return {
     tenant,
+    budget,
     model,
     version,
     others,

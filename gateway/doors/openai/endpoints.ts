@@ -94,6 +94,6 @@ async function generate(
   const idempotencyKey = asked.idempotencyKey();
   const body = await asked.body({ maxBytes: textBodyLimit(limits) }, (bytes) => parseRequestJson(bytes));
   const background = prefersAsync(incoming.headers);
-  const terms = { tenant: caller.tenant, deadlineMs: usualDeadline(limits), background };
+  const terms = { tenant: caller.tenant, budget: asked.budget(), deadlineMs: usualDeadline(limits), background };
   return answer(parse(body, asked.models(fleet), idempotencyKey, terms), inference, outgoing);
 }

@@ -1,11 +1,14 @@
 /** One call of a model, with all that its answer needs beside the body, and without a transport. */
 import type { ServedModel } from "#shared/contract/announcement.js";
+import type { RequestBudget } from "../../admission/budget.js";
 import type { Inference } from "../../admission/inference.js";
 import type { Limits } from "../limits.js";
 import type { TensorPrinter } from "./tensor-printer.js";
 
 export interface ModelCall {
   readonly tenant: string;
+  /** Absent if the tenant and its key have no limits. */
+  readonly budget?: RequestBudget | undefined;
   readonly model: ServedModel;
   /** The version that the client named, if it named one. */
   readonly version: string | undefined;

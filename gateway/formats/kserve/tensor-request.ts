@@ -11,12 +11,13 @@ import type { ReadRequest } from "./read-request.js";
 export function tensorRequest(
   {
     tenant,
+    budget,
     model,
     version,
     others,
     limits,
     idempotencyKey,
-  }: Pick<ModelCall, "tenant" | "model" | "version" | "others" | "limits" | "idempotencyKey">,
+  }: Pick<ModelCall, "tenant" | "budget" | "model" | "version" | "others" | "limits" | "idempotencyKey">,
   read: ReadRequest,
 ): InferenceRequest {
   const { id, parameters, requested, against, valid } = read;
@@ -24,6 +25,7 @@ export function tensorRequest(
   const requestFor = (chosen: ServedModel, { inputs, outputs, sequence }: ValidInfer): InferenceRequest => ({
     model: chosen,
     tenant,
+    budget,
     // Only an existing sequence continues under another version than the version for new sequences.
     sequence: sequence && (chosen === model ? sequence : { ...sequence, mayBegin: false }),
     inputs,

@@ -6,6 +6,7 @@
  */
 import type { ServedModel } from "#shared/contract/announcement.js";
 import type { JsonObject, JsonValue } from "#shared/json/parse.js";
+import type { RequestBudget } from "../../admission/budget.js";
 import { fixedError, InferenceError } from "#shared/errors.js";
 import type { Tensor } from "#shared/frame.js";
 import { checkTurn, conversationParameterNames, readConversation } from "../../generation/conversation.js";
@@ -37,6 +38,7 @@ export interface TextGeneration {
 /** Terms that the transport knows beside the text and its parameters. */
 export interface TextTerms {
   readonly tenant: string;
+  readonly budget?: RequestBudget | undefined;
   readonly model: ServedModel;
   readonly idempotencyKey: string | undefined;
   /** Whether the client does not wait for the answer. */
@@ -86,7 +88,7 @@ const generationParameters: ParameterRules = {
  * @throws InferenceError naming the invalid or unsupported parameter
  */
 export function readTextGeneration(
-  { tenant, model, idempotencyKey, background, limits, usualMs = usualDeadline(limits) }: TextTerms,
+  { tenant, budget, model, idempotencyKey, background, limits, usualMs = usualDeadline(limits) }: TextTerms,
   input: Tensor,
   parameters: JsonObject,
 ): TextGeneration {
@@ -103,6 +105,7 @@ export function readTextGeneration(
   const request = {
     model,
     tenant,
+    budget,
     sequence,
     spec: { prompt: textPrompt(text, input.name), sampling, ...(restMs !== undefined && { restMs }) },
     idempotencyKey,

@@ -21,7 +21,7 @@ export interface OpenAiRequest {
 }
 
 /** The terms outside of the body: from the headers, the settings and the tenant. */
-export type RequestTerms = Pick<GenerationRequest, "tenant" | "deadlineMs" | "background">;
+export type RequestTerms = Pick<GenerationRequest, "tenant" | "budget" | "deadlineMs" | "background">;
 
 export interface AdmittedRequest extends OpenAiRequest {
   /** The admitted generations, in the order of `generations`. */

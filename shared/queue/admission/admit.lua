@@ -71,6 +71,11 @@
 --           {'known', kind, body, pin}
 --                                    admitted before under its Idempotency-Key, under that pin;
 --                                    kind is '' while it has no outcome
+--           {'admitted', name, remaining, reset} {'known', kind, body, pin, name, remaining, reset}
+--                                    the same; the rate of this name (limits.lua) has room for so
+--                                    many requests more, and is rested in so many µs
+--           {'too-soon', name, wait} refused: its owner sent too many before, by the rate of this
+--                                    name, and may send another one in so many µs
 --           {'pinned', pin}          refused: a step without START whose sequence has another
 --                                    version, or other files, as its pin
 --           'held-back'              refused: an earlier step of its sequence in this call got
@@ -476,7 +481,7 @@ if number < last then return {'late'} end
 if last < acknowledged then return {'gone-back', last} end
 local said, brief = {}, {}
 if number ~= last then
-  ledger = openLedger(load, ARGV.limits, ARGV.tags, lanes, firstRequest, firstJob, now)
+  ledger = openLedger(load, ARGV.limits, ARGV.tags, lanes, firstRequest, firstJob, now, time)
   local names = {}
   for at = firstRequest, firstJob - 1, ARGV.requests.WIDTH do
     local base = lanes[tonumber(ARGV.requests(at).lane)].base
@@ -491,18 +496,24 @@ for at = firstRequest, firstJob - 1, ARGV.requests.WIDTH do
     said[#said + 1] = answerBy(recall, kept[#said + 1], lane, ARGV.requests(at).name, ARGV.requests(at).digest,
       ARGV.requests(at).attended, jobs[#said + 1])
   else
-    brief[#said + 1] = isBriefOne(ARGV.requests(at).attended, ARGV.requests(at).digest, ARGV.requests(at).ttl)
-    said[#said + 1] = answerBy(admit, lane, ARGV.requests(at).name, ARGV.requests(at).frame, ARGV.requests(at).digest,
-      ARGV.requests(at).ttl, ARGV.requests(at).deadline, ARGV.requests(at).attended, ARGV.requests(at).sequence,
-      ARGV.requests(at).flags, ARGV.requests(at).step, ARGV.requests(at).terms, ARGV.requests(at).mostParked,
-      jobs[#said + 1])
+    local request = #said + 1
+    brief[request] = isBriefOne(ARGV.requests(at).attended, ARGV.requests(at).digest, ARGV.requests(at).ttl)
+    local answer = ledger.tooSoon(request)
+    if not answer then
+      answer = answerBy(admit, lane, ARGV.requests(at).name, ARGV.requests(at).frame, ARGV.requests(at).digest,
+        ARGV.requests(at).ttl, ARGV.requests(at).deadline, ARGV.requests(at).attended, ARGV.requests(at).sequence,
+        ARGV.requests(at).flags, ARGV.requests(at).step, ARGV.requests(at).terms, ARGV.requests(at).mostParked,
+        jobs[request])
+      if answer == 'admitted' or answer[1] == 'known' then answer = ledger.charge(request, answer) end
+    end
+    said[request] = answer
   end
 end
 if number == last then return {'answered', said, {}} end
 local loads, failure = ledger.close()
 if failure then
   for i = 1, #said do
-    if brief[i] and said[i] == 'admitted' then said[i] = {'failed', failure} end
+    if brief[i] and (said[i] == 'admitted' or said[i][1] == 'admitted') then said[i] = {'failed', failure} end
   end
 end
 noteCall(said)

@@ -15,11 +15,12 @@ import {
   type QueueLimits,
   type Shares,
 } from "./limits.js";
+import { ratesOfCall, shareOfRate, standingOf, type Rate, type RateStanding } from "./rates.js";
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, integer, list, text, bytes, word } from "../../redis/script.js";
 
 export type Admission =
-  | { readonly said: "admitted" }
+  | { readonly said: "admitted"; readonly rate?: RateStanding | undefined }
   /**
    * Admitted before under the same Idempotency-Key, for the model that `pin` names. `outcome` is
    * undefined while there is none.
@@ -28,7 +29,10 @@ export type Admission =
       readonly said: "known";
       readonly pin: Pin;
       readonly outcome: { readonly kind: string; readonly body: Buffer } | undefined;
+      readonly rate?: RateStanding | undefined;
     }
+  /** The request's owner sent too many before: the rate of this name has room again in `waitUs`. */
+  | { readonly said: "too-soon"; readonly name: string; readonly waitUs: number }
   /** A step without START whose sequence continues only under this pin. */
   | { readonly said: "pinned"; readonly pin: Pin }
   /** The next step of its sequence has this number, less or more than the number of the client. */
@@ -139,6 +143,8 @@ export interface Applicant extends RequestInBucket {
     | undefined;
   /** Absent for a request without a job. */
   readonly job?: JobPart | undefined;
+  /** The rates of the request's owner; absent if the owner has none. */
+  readonly rates?: readonly Rate[] | undefined;
 }
 
 const answers = [
@@ -149,6 +155,19 @@ const answers = [
   "too-many-sequences",
   "job-changed",
   "forgotten",
+] as const;
+
+/** The first words of answers with more to say. */
+const arrayAnswers = [
+  "admitted",
+  "known",
+  "too-soon",
+  "pinned",
+  "failed",
+  "ahead",
+  "behind",
+  "queue-full",
+  "start-required",
 ] as const;
 
 const script = defineScript(
@@ -206,15 +225,18 @@ function admittedOf(first: unknown, second: unknown): Admitted {
 
 function admission(answer: unknown): Admission {
   if (!Array.isArray(answer)) return { said: word(answer, answers) };
-  const [first, second, body, pin] = list(answer);
-  const said = word(first, ["known", "pinned", "failed", "ahead", "behind", "queue-full", "start-required"]);
+  const [first, second, body, pin, ...rate] = list(answer);
+  const said = word(first, arrayAnswers);
+  if (said === "admitted") return { said, rate: standingOf([second, body, pin]) };
+  if (said === "too-soon") return { said, name: text(second), waitUs: integer(body) };
   if (said === "start-required") return { said, why: word(second, pastReasons) };
   if (said === "queue-full") return { said, limit: word(second, limitNames) };
   if (said === "failed") return { said, why: text(second) };
   if (said === "ahead" || said === "behind") return { said, number: integer(second) };
   if (said === "pinned") return { said, pin: parsePin(text(second)) };
   const kind = text(second);
-  return { said, pin: parsePin(text(pin)), outcome: kind === "" ? undefined : { kind, body: bytes(body) } };
+  const outcome = kind === "" ? undefined : { kind, body: bytes(body) };
+  return { said, pin: parsePin(text(pin)), outcome, rate: standingOf(rate) };
 }
 
 /**
@@ -234,7 +256,10 @@ export async function admit(
   await shares?.prepare(names);
   const { jobs: ofJobs, ...ofOthers } = shares?.limitsOf(bucket, names) ?? limitsOf(limits, names);
   const jobs = applicants.flatMap(({ job }, i) => (job === undefined ? [] : { request: i + 1, ...jobArguments(job) }));
-  const callLimits = jobs.length === 0 ? ofOthers : { ...ofOthers, jobs: ofJobs };
+  const share = (rate: Rate) => (redis.isCluster ? shareOfRate(rate, bucket, buckets ?? 1) : rate);
+  const rates = ratesOfCall(applicants, share);
+  // What is undefined is not in the JSON.
+  const callLimits = { ...ofOthers, jobs: jobs.length === 0 ? undefined : ofJobs, rates };
   const numbers = new Map<string, number>();
   const ready: string[] = [];
   const lanes = [];

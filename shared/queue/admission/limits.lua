@@ -8,17 +8,20 @@
 --   again    whether a request without room may come again, because other buckets may leave some
 --   jobs     `models`, without sequences, and `all` for jobs, which leave a tenth to clients that
 --            wait; absent if the call has no jobs
+--   rates    of the requests' owners (rates.lua), each with the numbers of its requests in `of`;
+--            absent if no owner has any
 -- In a cluster the limits are for this bucket, and the gateway computes them from the counts of the
 -- other buckets that it knows.
 --   The names of limits, in the order of the checks: 'total-bytes' 'model-requests' 'model-bytes'
 --   'tenant-requests' 'tenant-bytes'
 -- include ../pieces/kept.lua
+-- include ../pieces/rates.lua
 
 -- For so many ms the script does not count the live sequences of a model again while there is room,
 -- because the count takes a command for each bucket.
 local COUNTED_MS = 1000
 
-local function openLedger(load, json, tags, lanes, firstRequest, firstJob, now)
+local function openLedger(load, json, tags, lanes, firstRequest, firstJob, now, time)
   local limits = cjson.decode(json)
   local fields, known = {'all', 'kept'}, {}
   local function want(field)
@@ -32,7 +35,16 @@ local function openLedger(load, json, tags, lanes, firstRequest, firstJob, now)
     want('s:' .. lanes[i].model)
   end
   for at = firstRequest, firstJob - 1, ARGV.requests.WIDTH do want('t:' .. ARGV.requests(at).name:match('^[^:]*')) end
+  local ratesOf, rates, us = {}, limits.rates or {}, time[1] * 1000000 + time[2]
+  for _, rate in ipairs(rates) do
+    want(rateField(rate))
+    for _, request in ipairs(rate.of) do
+      ratesOf[request] = ratesOf[request] or {}
+      table.insert(ratesOf[request], rate)
+    end
+  end
   local loads = readLoads(load, fields)
+  takeRates(rates, loads, us)
   local kept = loads.kept
   loads.kept = nil
 
@@ -45,7 +57,7 @@ local function openLedger(load, json, tags, lanes, firstRequest, firstJob, now)
       loads[field] = nil
     end
   end
-  local opened = {}
+  local opened, isCharged = {}, false
   local function add(sum, bytes) sum.items, sum.bytes = sum.items + 1, sum.bytes + bytes end
   local ledger = {limits = limits}
 
@@ -63,6 +75,23 @@ local function openLedger(load, json, tags, lanes, firstRequest, firstJob, now)
     if past(tenant.items + 1, ofTenant[1]) then return 'tenant-requests' end
     if past(tenant.bytes + bytes, ofTenant[2]) then return 'tenant-bytes' end
     return nil
+  end
+
+  -- Returns the answer to a request whose owner has sent too many before, or nil.
+  --   request  its number in the call
+  function ledger.tooSoon(request)
+    return ratesOf[request] and tooSoonFor(ratesOf[request], us)
+  end
+
+  -- Count a request in the rates of its owner.
+  -- Returns its answer, with the state of the rate of which the least is left, if there is one.
+  function ledger.charge(request, answer)
+    local own = ratesOf[request]
+    if not own then return answer end
+    isCharged = true
+    answer = type(answer) == 'table' and answer or {answer}
+    for _, value in ipairs({chargeRates(own, us)}) do answer[#answer + 1] = value end
+    return answer
   end
 
   -- Count an admitted request. `facts` is its field in `open` (load.lua).
@@ -95,8 +124,8 @@ local function openLedger(load, json, tags, lanes, firstRequest, firstJob, now)
     if #opened > 0 then
       local written = redis.pcall('HSET', openKey(load), unpack(opened))
       failure = type(written) == 'table' and written.err
-      writeLoads(load, loads)
     end
+    if #opened > 0 or isCharged then writeLoads(load, loads) end
     if isChanged then
       local changes = {}
       for model, sum in pairs(live) do
@@ -108,9 +137,11 @@ local function openLedger(load, json, tags, lanes, firstRequest, firstJob, now)
     if limits.kept >= 0 and kept.bytes > limits.kept then dropKept(load, kept, limits.kept, 128) end
     local said = {}
     for field, sum in pairs(loads) do
-      said[#said + 1] = field
-      said[#said + 1] = sum.items
-      said[#said + 1] = sum.bytes
+      if field:sub(1, 2) ~= 'r:' then
+        said[#said + 1] = field
+        said[#said + 1] = sum.items
+        said[#said + 1] = sum.bytes
+      end
     end
     for model, sum in pairs(live) do
       said[#said + 1] = 's:' .. model

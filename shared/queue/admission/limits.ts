@@ -4,6 +4,7 @@
  */
 import { integer, text } from "../../redis/script.js";
 import type { Load } from "../pieces/load.js";
+import type { CallRate } from "./rates.js";
 
 /** The limits of a deployment. An absent field means no limit. */
 export interface QueueLimits {
@@ -64,6 +65,8 @@ export interface CallLimits {
   readonly keep: number;
   /** Whether a request without room may come again, because other buckets may leave some. */
   readonly again: boolean;
+  /** Absent if no request's owner has a rate. */
+  readonly rates?: readonly CallRate[] | undefined;
 }
 
 /** A gateway's knowledge of all buckets, if each bucket has its own counts. */

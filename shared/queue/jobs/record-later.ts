@@ -1,6 +1,7 @@
 /** The typed wrapper of record-later.lua: records a job to queue later. */
 import type { RedisClient } from "../../redis/connect.js";
-import { defineScript, word, type Arg } from "../../redis/script.js";
+import { defineScript, integer, list, text, word, type Arg } from "../../redis/script.js";
+import { ratesOfCall, standingOf, type Rate, type RateStanding } from "../admission/rates.js";
 import { requestName, type RequestAddress } from "../address.js";
 import type { JobRecord } from "../pieces/job.js";
 import { jobKey, modelTag, outcomeKey } from "../keys.js";
@@ -14,7 +15,14 @@ export interface LaterJob {
   /** How long Redis keeps the record after the job's end, in ms. */
   readonly ttlMs: number;
   readonly record: JobRecord;
+  /** The rates of the client; absent if it has none. */
+  readonly rates?: readonly Rate[] | undefined;
 }
+
+export type RecordedLater =
+  | { readonly said: "recorded" | "known"; readonly rate?: RateStanding | undefined }
+  | { readonly said: "mismatch" | "too-many" | "too-large" }
+  | { readonly said: "too-soon"; readonly name: string; readonly waitUs: number };
 
 /** The limits of waiting jobs; undefined for no limit. */
 export interface LaterLimits {
@@ -26,16 +34,28 @@ export interface LaterLimits {
 
 const script = defineScript(
   new URL("./record-later.lua", import.meta.url),
-  (reply) => word(reply, ["recorded", "known", "mismatch", "too-many", "too-large"]),
+  (reply): RecordedLater => {
+    const [first, ...rest] = list(reply);
+    const said = word(first, ["recorded", "known", "mismatch", "too-many", "too-large", "too-soon"]);
+    if (said === "too-soon") return { said, name: text(rest[0]), waitUs: integer(rest[1]) };
+    return said === "recorded" || said === "known" ? { said, rate: standingOf(rest) } : { said };
+  },
   {
     keys: ["record", "load", "outcome"],
-    args: ["base", "job", "due", "digest", "ttl", "most", "mostBytes", { fields: ["name", "value"] }],
+    args: ["base", "job", "due", "digest", "ttl", "most", "mostBytes", "rates", { fields: ["name", "value"] }],
     durable: true,
   },
 );
 
-/** Safe to repeat: a repeated call finds the job of the earlier call as `known`. */
-export function recordLater(redis: RedisClient, { job, due, digest, ttlMs, record }: LaterJob, limits: LaterLimits) {
+/**
+ * Safe to repeat: a repeated call finds the job of the earlier call as `known`, and counts once more
+ * in the client's rates.
+ */
+export function recordLater(
+  redis: RedisClient,
+  { job, due, digest, ttlMs, record, rates }: LaterJob,
+  limits: LaterLimits,
+): Promise<RecordedLater> {
   const keys = { record: jobKey(job), load: loadKeyOf(redis, job.bucket), outcome: outcomeKey(job) };
   return script(redis, keys, {
     base: modelTag(job),
@@ -45,6 +65,7 @@ export function recordLater(redis: RedisClient, { job, due, digest, ttlMs, recor
     ttl: ttlMs,
     most: limits.jobs ?? -1,
     mostBytes: limits.bytes ?? -1,
+    rates: JSON.stringify(ratesOfCall([{ rates }]) ?? []),
     fields: (Object.entries(record) as [string, Arg][]).map(([name, value]) => ({ name, value })),
   });
 }

@@ -1,0 +1,59 @@
+import { describe, expect, it } from "vitest";
+import { budgetOf, isWithin, limitsFault, limitsInForce } from "./limits.js";
+
+describe("limits", () => {
+  it.each<[object, string | undefined]>([
+    [{}, undefined],
+    [{ requests_per_second: 0.5 }, undefined],
+    [{ requests_per_second: 0, burst: 0 }, undefined],
+    [{ requests_per_second: 100_000, burst: 1_000_000 }, undefined],
+    [{ tokens_per_minute: 5 }, "'tokens_per_minute' is not supported: there are requests_per_second, burst"],
+    [{ requests_per_second: -1 }, "requests_per_second: "],
+    [{ requests_per_second: 0.000_01 }, "requests_per_second: must be 0, or at least 0.0001"],
+    [{ requests_per_second: 100_001 }, "requests_per_second: "],
+    [{ requests_per_second: "10" }, "requests_per_second: "],
+    [{ requests_per_second: 1, burst: 1.5 }, "burst: "],
+    [{ burst: 5 }, "burst needs requests_per_second"],
+  ])("%j are refused by name, or good", (given, fault) => {
+    const found = limitsFault(given);
+    expect(fault === undefined ? found : found?.slice(0, fault.length)).toBe(fault);
+  });
+
+  it("are within others if neither rate nor burst is higher", () => {
+    const most = { requests_per_second: 10 };
+    expect(isWithin({ requests_per_second: 10 }, most)).toBe(true);
+    expect(isWithin({ requests_per_second: 0 }, most)).toBe(true);
+    expect(isWithin({ requests_per_second: 5, burst: 11 }, most)).toBe(false);
+    expect(isWithin({}, most)).toBe(false);
+    expect(isWithin({}, {})).toBe(true);
+  });
+});
+
+describe("the budget of a key and its tenant", () => {
+  const key = (limits: object) => ({ id: "k1", limits });
+  const tenant = { id: "acme", limits: { requests_per_second: 0.5 } };
+
+  it("has the rate of each that has a limit, the key's first", () => {
+    expect(budgetOf(key({ requests_per_second: 2.5 }), tenant)).toEqual({
+      rates: [
+        { scope: "key", name: "k:k1", perSecond: 2.5, periodUs: 400_000, burst: 2 },
+        { scope: "tenant", name: "t:acme", perSecond: 0.5, periodUs: 2_000_000, burst: 1 },
+      ],
+    });
+    expect(budgetOf(key({}), { id: "acme", limits: {} })).toBeUndefined();
+    expect(budgetOf(undefined, tenant)?.rates).toHaveLength(1);
+  });
+
+  it("lets nothing pass at a rate of 0", () => {
+    expect(budgetOf(key({ requests_per_second: 0, burst: 5 }), { id: "a", limits: {} })?.rates).toMatchObject([
+      { burst: 0 },
+    ]);
+  });
+
+  it("has the deployment's limits for a tenant that has none", () => {
+    const usual = { requests_per_second: 7 };
+    expect(limitsInForce("a", undefined, usual)).toEqual({ id: "a", limits: usual });
+    expect(limitsInForce("a", { limits: {} }, usual)).toEqual({ id: "a", limits: usual });
+    expect(limitsInForce("a", { limits: tenant.limits }, usual)).toEqual({ id: "a", limits: tenant.limits });
+  });
+});
