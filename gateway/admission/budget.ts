@@ -5,6 +5,7 @@
  * left.
  */
 import { InferenceError } from "#shared/errors.js";
+import type { QueuedLimits } from "#shared/queue/admission/limits.js";
 import { shareOfRate, type Rate, type RateStanding } from "#shared/queue/admission/rates.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 
@@ -16,8 +17,12 @@ export interface OwnerRate extends Rate {
 
 /** What an owner may take. */
 export interface Budget {
-  /** Never empty. The first that is in the way refuses. */
+  /** The first that is in the way refuses. None for work that no client sends. */
   readonly rates: readonly OwnerRate[];
+  /** The tenant's share while requests wait; absent: as the deployment says. */
+  readonly weight?: number | undefined;
+  /** What the tenant may have in the queue; absent: as the deployment says. */
+  readonly queued?: QueuedLimits | undefined;
 }
 
 interface Place {
@@ -39,6 +44,14 @@ export class RequestBudget {
 
   get rates(): readonly Rate[] {
     return this.#budget.rates;
+  }
+
+  get weight(): Budget["weight"] {
+    return this.#budget.weight;
+  }
+
+  get queued(): Budget["queued"] {
+    return this.#budget.queued;
   }
 
   /** The rates as a bucket counts them, which in a Redis Cluster has a share of each. */

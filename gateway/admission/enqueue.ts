@@ -214,6 +214,7 @@ function applicantOf<Request extends AnyRequest>(
     },
     job: job?.part,
     rates: request.budget?.rates,
+    queued: request.budget?.queued,
   };
 }
 
@@ -245,8 +246,11 @@ async function inherit(
  * Splits a level's limit evenly between the buckets, because a script sees only its own bucket.
  * Each bucket has at least one place, so all together may have somewhat more.
  */
-function waitingTerms({ weights, buckets }: EnqueueSettings, { tenant, queue }: AnyRequest): WaitingTerms | undefined {
-  const weight = weights && (weights.get(tenant) ?? 1);
+function waitingTerms(
+  { weights, buckets }: EnqueueSettings,
+  { tenant, queue, budget }: AnyRequest,
+): WaitingTerms | undefined {
+  const weight = budget?.weight ?? (weights && (weights.get(tenant) ?? 1));
   if (queue === undefined) return weight === undefined ? undefined : { ...usualTerms, weight };
   const { level, delayMs, mostQueued } = queue;
   return { level, weight, delayMs, mostParked: mostQueued && Math.ceil(mostQueued / buckets) };
@@ -264,8 +268,8 @@ async function comesAgain(
   place: Place,
 ): Promise<boolean> {
   if (loads === undefined || world.now() - place.since > ROOM_BUDGET_MS) return false;
-  const { lane, tenant } = applicant;
-  const one = { model: lane.model, tenant, bytes: bytesOf(applicant), isJob: applicant.job !== undefined };
+  const { lane, tenant, queued } = applicant;
+  const one = { model: lane.model, tenant, bytes: bytesOf(applicant), isJob: applicant.job !== undefined, queued };
   if (loads.hasRoom(limit, one)) return true;
   const heard = loads.prepare({ models: [lane.model], tenants: [tenant] }, LATELY_MS);
   if (heard === undefined) return false;

@@ -16,6 +16,7 @@ import {
   type CallLimits,
   type CallNames,
   type LimitName,
+  type QueuedLimits,
   type QueueLimits,
   type Shares,
 } from "#shared/queue/admission/limits.js";
@@ -58,6 +59,8 @@ export interface Asking {
   readonly bytes: number;
   /** Jobs leave some room to other requests. */
   readonly isJob: boolean;
+  /** The tenant's own limits; absent if it has none. */
+  readonly queued?: QueuedLimits | undefined;
 }
 
 /** A gateway is not ready if requests up to this size, in bytes, find no room. */
@@ -151,7 +154,7 @@ export class QueueLoads implements Shares {
    * Whether a request that a bucket refused may find room there at the next try, because other
    * buckets leave some.
    */
-  hasRoom(limit: LimitName | "sequences", { model, tenant, bytes, isJob }: Asking): boolean {
+  hasRoom(limit: LimitName | "sequences", { model, tenant, bytes, isJob, queued = {} }: Asking): boolean {
     const { redis, limits } = this.#settings;
     if (!redis.isCluster || !this.#view.knows({ models: [model], tenants: [tenant] }, this.#world.now() - KNOWN_MS)) {
       return false;
@@ -166,9 +169,9 @@ export class QueueLoads implements Shares {
       case "model-bytes":
         return sum(`m:${model}`, "bytes") + bytes <= share(limits.queueBytes ?? Infinity);
       case "tenant-requests":
-        return sum(`t:${tenant}`, "requests") < (limits.tenantQueue ?? Infinity);
+        return sum(`t:${tenant}`, "requests") < (queued.requests ?? limits.tenantQueue ?? Infinity);
       case "tenant-bytes":
-        return sum(`t:${tenant}`, "bytes") + bytes <= (limits.tenantQueueBytes ?? Infinity);
+        return sum(`t:${tenant}`, "bytes") + bytes <= (queued.bytes ?? limits.tenantQueueBytes ?? Infinity);
       case "sequences":
         return sum(`s:${model}`, "requests") < limits.liveSequences;
     }

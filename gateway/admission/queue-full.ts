@@ -1,5 +1,5 @@
 /** Says in words which limit of the queue stops a request, and names its setting. */
-import { jobsShare, type LimitName, type QueueLimits } from "#shared/queue/admission/limits.js";
+import { jobsShare, type LimitName, type QueuedLimits, type QueueLimits } from "#shared/queue/admission/limits.js";
 import { errorKinds, InferenceError } from "#shared/errors.js";
 import type { AnyRequest } from "./inference.js";
 
@@ -19,12 +19,12 @@ interface Told {
  */
 export function queueFull(
   limit: LimitName,
-  { model, tenant }: Pick<AnyRequest, "model" | "tenant">,
+  { model, tenant, budget }: Pick<AnyRequest, "model" | "tenant" | "budget">,
   bytes: number,
   limits: QueueLimits | undefined,
   leavesRoom = false,
 ): InferenceError {
-  const { setting, most, of } = told(limit, limits);
+  const { setting, most, of } = told(limit, limits, budget?.queued);
   const isShared = leavesRoom && !limit.startsWith("tenant");
   const share = isShared ? ", of which jobs and batches may fill nine tenths" : "";
   const largest = isShared && most !== undefined ? jobsShare(most) : most;
@@ -40,12 +40,14 @@ export function queueFull(
     case "model-bytes":
       return new InferenceError("queue_full", `${FULL}: model '${model.name}' ${what}${share}`);
     case "tenant-requests":
-    case "tenant-bytes":
-      return new InferenceError("tenant_limit", `tenant '${tenant}' ${what}`);
+    case "tenant-bytes": {
+      const limited = { limit: of === "bytes" ? "queued_bytes" : "queued_requests", scope: "tenant" } as const;
+      return new InferenceError("tenant_limit", `tenant '${tenant}' ${what}`, { limited });
+    }
   }
 }
 
-function told(limit: LimitName, limits: QueueLimits | undefined): Told {
+function told(limit: LimitName, limits: QueueLimits | undefined, { requests, bytes }: QueuedLimits = {}): Told {
   switch (limit) {
     case "total-bytes":
       return { setting: "BATON_TOTAL_QUEUE_BYTES", most: limits?.totalBytes, of: "bytes" };
@@ -54,8 +56,10 @@ function told(limit: LimitName, limits: QueueLimits | undefined): Told {
     case "model-bytes":
       return { setting: "BATON_QUEUE_BYTES", most: limits?.queueBytes, of: "bytes" };
     case "tenant-requests":
+      if (requests !== undefined) return { setting: "its limit queued_requests", most: requests, of: "requests" };
       return { setting: "BATON_TENANT_QUEUE_LIMIT", most: limits?.tenantQueue, of: "requests" };
     case "tenant-bytes":
+      if (bytes !== undefined) return { setting: "its limit queued_bytes", most: bytes, of: "bytes" };
       return { setting: "BATON_TENANT_QUEUE_BYTES", most: limits?.tenantQueueBytes, of: "bytes" };
   }
 }

@@ -40,7 +40,7 @@ export const keyShape = () =>
     revoked_at: z.string().nullable(),
     last_used_at: z.string().nullable(),
     rotated_from: z.string().nullable(),
-    limits: limitsShape(),
+    limits: limitsShape("key"),
     source: z.literal("redis"),
   });
 export const newKeyShape = () => keyShape().extend({ key: z.string() });
@@ -69,7 +69,7 @@ const expiresAt: Member<number | null> = {
     throw new InferenceError("invalid_argument", `${member} must be a time such as 2027-01-01T00:00:00Z, or null`);
   },
 };
-const rights = { name, scopes: scopesMember, models: modelsMember, expires_at: expiresAt, limits: limitsMember };
+const rights = { name, scopes: scopesMember, models: modelsMember, expires_at: expiresAt, limits: limitsMember("key") };
 const overlap: Member<number> = { ...size, schema: { ...size.schema, maximum: LONGEST_OVERLAP_MS } };
 const state: Parameter<KeyState | undefined> = {
   schema: { type: "string", enum: keyStates },

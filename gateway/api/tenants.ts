@@ -1,7 +1,8 @@
 /** `/v2/tenants`: the owners of everything, for operators. */
 import { z } from "zod";
 import { InferenceError } from "#shared/errors.js";
-import { tenantStates } from "../auth/owner/records.js";
+import { asSize } from "#shared/json/members.js";
+import { MOST_WEIGHT, tenantStates } from "../auth/owner/records.js";
 import { jsonReply, noContent, withHeaders } from "../formats/reply.js";
 import type { TenantService } from "../service/tenants.js";
 import { endpointsOf } from "./endpoint/endpoint.js";
@@ -18,16 +19,21 @@ const tenantShape = () =>
     weight: z.number(),
     models: z.array(z.string()),
     state: z.enum(tenantStates),
-    limits: limitsShape(),
+    limits: limitsShape("tenant"),
     created_at: z.string().nullable(),
   });
 
-/** Gateways take weights from `BATON_TENANT_WEIGHTS`, so another weight is refused, not ignored. */
-const weight: Member<undefined> = {
-  schema: { enum: [1], description: "other weights are in BATON_TENANT_WEIGHTS" },
+const weight: Member<number> = {
+  schema: {
+    type: "integer",
+    minimum: 1,
+    maximum: MOST_WEIGHT,
+    description: "the tenant's share while requests wait",
+  },
   read(value, name) {
-    if (value === 1) return undefined;
-    throw new InferenceError("invalid_argument", `${name} must be 1: BATON_TENANT_WEIGHTS has other weights`);
+    const weight = asSize(value, name);
+    if (weight >= 1 && weight <= MOST_WEIGHT) return weight;
+    throw new InferenceError("invalid_argument", `${name} must be an integer from 1 to ${MOST_WEIGHT}`);
   },
 };
 const state: Member<(typeof tenantStates)[number]> = {
@@ -38,7 +44,7 @@ const state: Member<(typeof tenantStates)[number]> = {
     throw new InferenceError("invalid_argument", `${name} must be one of ${tenantStates.join(", ")}`);
   },
 };
-const members = { weight, models: modelsMember, limits: limitsMember };
+const members = { weight, models: modelsMember, limits: limitsMember("tenant") };
 
 export const tenantEndpoints = [
   endpoint({
@@ -63,8 +69,8 @@ export const tenantEndpoints = [
     answers: { 201: { says: "The tenant.", shape: tenantShape } },
     refusals: ["tenant_exists", "outcome_unknown"],
     async handle(asked, tenants) {
-      const { id, models, limits } = await asked.members();
-      return withHeaders(jsonReply(await tenants.make(asked.caller, id, { models, limits }), 201), {
+      const { id, ...given } = await asked.members();
+      return withHeaders(jsonReply(await tenants.make(asked.caller, id, given), 201), {
         location: `/v2/tenants/${id}`,
       });
     },
@@ -87,8 +93,7 @@ export const tenantEndpoints = [
     answers: { 200: { says: "The tenant after the change.", shape: tenantShape } },
     refusals: ["unknown_tenant", "outcome_unknown"],
     async handle(asked, tenants) {
-      const { models, limits, state } = await asked.members();
-      return jsonReply(await tenants.change(asked.caller, asked.segment("id"), { models, limits, state }));
+      return jsonReply(await tenants.change(asked.caller, asked.segment("id"), await asked.members()));
     },
   }),
   endpoint({

@@ -11,7 +11,7 @@ import { faultOf } from "./owner/fault.js";
 import { allows } from "./owner/globs.js";
 import { digestOf, keyId } from "./key.js";
 import type { KnownKeys } from "./known-keys.js";
-import { budgetOf, limitsInForce, type Limits } from "./owner/limits.js";
+import { budgetOf, limitsInForce, type TenantLimits } from "./owner/limits.js";
 import { isTokenId, type Owner } from "./owner/owner.js";
 import { digestIn, hashText, keyRecord, type KnownKey } from "./owner/records.js";
 import { requireScope, type Scope } from "./owner/scopes.js";
@@ -28,7 +28,7 @@ export interface AuthenticatorSettings {
   /** Redis ms, by which keys expire. */
   readonly now: () => number;
   /** The limits of tenants that say nothing themselves. */
-  readonly usualLimits?: Limits;
+  readonly usualLimits?: TenantLimits;
 }
 
 /** A key whose secret was right once. */

@@ -13,10 +13,15 @@ const parse = (file: object) => parseKeysFile(JSON.stringify({ version: 1, ...fi
 describe("a file of keys", () => {
   it("has tenants and keys, as the specification shows them", () => {
     const { keys, tenants } = parse({
-      tenants: [{ id: "acme", weight: 1, limits: {} }],
+      tenants: [{ id: "acme", weight: 4, limits: { queued_requests: 9 } }],
       keys: [{ ...key, name: "ci", scopes: ["infer"], models: ["*"], expires_at: "2027-01-01T00:00:00Z", limits: {} }],
     });
-    expect(tenants.get("acme")).toMatchObject({ models: ["*"], state: "active" });
+    expect(tenants.get("acme")).toMatchObject({
+      models: ["*"],
+      state: "active",
+      weight: 4,
+      limits: { queued_requests: 9 },
+    });
     expect(keys.get(key.id)).toMatchObject({
       name: "ci",
       scopes: ["infer"],
@@ -46,7 +51,7 @@ describe("a file of keys", () => {
     [JSON.stringify({ version: 1, keys: [{ ...key, models: ["a/b"] }] }), "keys[0].models: "],
     [JSON.stringify({ version: 1, keys: [{ ...key, limits: { burst: 1 } }] }), "keys[0].limits: "],
     [JSON.stringify({ version: 1, tenants: [{ id: "a:b" }] }), "tenants[0].id: "],
-    [JSON.stringify({ version: 1, tenants: [{ id: "a", weight: 4 }] }), "tenants[0].weight: "],
+    [JSON.stringify({ version: 1, tenants: [{ id: "a", weight: 0 }] }), "tenants[0].weight: "],
     [JSON.stringify({ version: 1, tenants: [{ id: "a", models: ["x"] }] }), "tenants[0]: "],
     [JSON.stringify({ version: 1, keys: [key, key] }), "keys[1].id: '0123456789ab' is there twice"],
   ])("with a fault is refused, with the place: %s", (text, place) => {

@@ -6,7 +6,7 @@ import { randomBytes } from "node:crypto";
 import { readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { z } from "zod";
 import { UnusableError } from "#shared/exit.js";
-import { limitsFault, limitsRecord } from "./owner/limits.js";
+import { limitsFault, type LimitedKind } from "./owner/limits.js";
 import { keyRecord, tenantRecord, type KeyRecord, type TenantRecord } from "./owner/records.js";
 import { usualScopes } from "./owner/scopes.js";
 
@@ -24,22 +24,22 @@ export class KeysFileFault extends Error {
 /** The bits of a file's mode that let its group and others write. */
 const OTHERS_WRITE = 0o022;
 const time = z.iso.datetime({ offset: true }).transform((text) => Date.parse(text));
-const limits = z
-  .looseObject({})
-  .superRefine((given, context) => {
-    const message = limitsFault(given);
-    if (message !== undefined) context.addIssue({ code: "custom", message });
-  })
-  .transform((given) => limitsRecord.parse(given))
-  .default({});
+const limits = <Of extends LimitedKind>(of: Of) =>
+  z
+    .looseObject({})
+    .superRefine((given, context) => {
+      const message = limitsFault(of, given);
+      if (message !== undefined) context.addIssue({ code: "custom", message });
+    })
+    .default({});
 
 /**
  * A tenant has no state and no models here, because jobs processes do not have the file, and would
  * let run what a gateway refuses.
  */
 const fileTenant = z
-  .strictObject({ id: tenantRecord.shape.id, weight: z.literal(1).optional(), limits })
-  .transform(({ id, limits }) => tenantRecord.parse({ id, limits }));
+  .strictObject({ id: tenantRecord.shape.id, weight: tenantRecord.shape.weight, limits: limits("tenant") })
+  .transform((tenant) => tenantRecord.parse(tenant));
 const fileKey = z.strictObject({
   id: keyRecord.shape.id,
   tenant: keyRecord.shape.tenant,
@@ -51,7 +51,7 @@ const fileKey = z.strictObject({
   created_at: time.optional(),
   expires_at: time.nullable().default(null),
   revoked_at: time.nullable().default(null),
-  limits,
+  limits: limits("key"),
 });
 const form = z.strictObject({
   version: z.literal(1),

@@ -4,7 +4,7 @@
  */
 import { z } from "zod";
 import { UnusableError } from "#shared/exit.js";
-import { limitNames, limitsFault, limitsRecord, type Limits } from "./owner/limits.js";
+import { limitNames, limitsFault, limitsRecord, type TenantLimits } from "./owner/limits.js";
 import { readPeppers } from "./pepper.js";
 import { tokenSettings, tokenTerms, type TokenTerms } from "./tokens/settings.js";
 
@@ -65,10 +65,10 @@ export const authSettings = {
   BATON_DEFAULT_LIMITS: z
     .string()
     .default("{}")
-    .refine((text) => limitsIn(text) !== undefined, `must be JSON with limits: ${limitNames.join(", ")}`)
+    .refine((text) => limitsIn(text) !== undefined, `must be JSON with limits: ${limitNames("tenant").join(", ")}`)
     .describe(
-      "The limits of tenants that have none themselves, as JSON: `requests_per_second`, and `burst` for how many of " +
-        "them at once.",
+      "The limits of tenants that have none themselves, as JSON: `requests_per_second`, `burst` for how many of them " +
+        "at once, `queued_requests` and `queued_bytes`.",
     ),
   BATON_AUTH_CACHE_MS: z.coerce
     .number()
@@ -114,7 +114,7 @@ export type AuthTerms =
       /** The secrets of keys and tickets; none if only tokens count and there are no tickets. */
       readonly peppers: readonly Buffer[];
       /** The limits of tenants that have none themselves. */
-      readonly usualLimits: Limits;
+      readonly usualLimits: TenantLimits;
       /** Undefined if no API key counts. */
       readonly keys: KeyTerms | undefined;
       /** Undefined if no token counts. */
@@ -164,15 +164,15 @@ export function authTerms(config: AuthConfig): AuthTerms {
 }
 
 /** @returns undefined if the text is no JSON with limits */
-function limitsIn(text: string): Limits | undefined {
+function limitsIn(text: string): TenantLimits | undefined {
   let given: unknown;
   try {
     given = JSON.parse(text);
   } catch {
     return undefined;
   }
-  const areLimits = typeof given === "object" && given !== null && limitsFault(given) === undefined;
-  return areLimits ? limitsRecord.parse(given) : undefined;
+  const areLimits = typeof given === "object" && given !== null && limitsFault("tenant", given) === undefined;
+  return areLimits ? limitsRecord.tenant.parse(given) : undefined;
 }
 
 type WayIn = "keys" | "jwt";

@@ -7,8 +7,18 @@ import { fixedError } from "#shared/errors.js";
 import { readTenants } from "#shared/queue/owners/owners.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { askRedis } from "../admission/ask-redis.js";
+import { RequestBudget } from "../admission/budget.js";
 import { allows } from "./owner/globs.js";
+import { workBudgetOf } from "./owner/limits.js";
 import { tenantRecord, type TenantRecord } from "./owner/records.js";
+
+/** What work of a tenant may do that no client sends. */
+export interface TenantTerms {
+  /** Whether the tenant may use the model of a name. */
+  readonly mayUse: (model: string) => boolean;
+  /** Undefined if the tenant has no limits of its own. */
+  readonly budget: RequestBudget | undefined;
+}
 
 export interface TenantsSettings {
   readonly redis: RedisClient;
@@ -29,14 +39,15 @@ export class Tenants {
     this.#settings = settings;
   }
 
-  /**
-   * @returns whether the tenant may use the model of a name
-   * @throws InferenceError `tenant_suspended` or `unavailable`
-   */
-  async modelsOf(tenant: string): Promise<(model: string) => boolean> {
+  /** @throws InferenceError `tenant_suspended` or `unavailable` */
+  async termsOf(tenant: string): Promise<TenantTerms> {
     const record = await this.#find(tenant);
     if (record?.state === "suspended") throw fixedError("tenant_suspended", "usual");
-    return (model) => record === undefined || allows(record.models, model);
+    const budget = record && workBudgetOf(record);
+    return {
+      mayUse: (model) => record === undefined || allows(record.models, model),
+      budget: budget && new RequestBudget(budget),
+    };
   }
 
   #find(tenant: string): Promise<TenantRecord | undefined> {

@@ -53,8 +53,8 @@ describe("a request with a key", () => {
       {
         authenticator: { judge },
         tenants: {
-          modelsOf: (tenant) =>
-            tenant === "gone" ? Promise.reject(fixedError("tenant_suspended", "usual")) : Promise.resolve(startsWithB),
+          termsOf: (tenant) =>
+            tenant === "gone" ? Promise.reject(fixedError("tenant_suspended", "usual")) : Promise.resolve({ mayUse: startsWithB, budget: undefined }),
         },
         readers: { add: () => () => undefined },
       },

@@ -86,7 +86,7 @@ const ACT_FOR = "baton-tenant";
 
 export interface KeyGuardParts {
   readonly authenticator: Pick<Authenticator, "judge">;
-  readonly tenants: Pick<Tenants, "modelsOf">;
+  readonly tenants: Pick<Tenants, "termsOf">;
   readonly readers: Pick<OpenReaders, "add">;
   readonly audit?: RequestNotes;
 }
@@ -137,9 +137,9 @@ async function actingFor(
   const owner = requireScope(await asked, "operator");
   const [tenant = "", another] = named;
   if (another !== undefined || !isTenant(tenant)) throw fixedError("invalid_argument", "tenant");
-  const tenantMayUse = await tenants.modelsOf(tenant);
+  const { mayUse } = await tenants.termsOf(tenant);
   audit?.acted(owner, tenant);
-  return { ...owner, tenant, mayUse: (model) => allows(owner.models, model) && tenantMayUse(model) };
+  return { ...owner, tenant, mayUse: (model) => allows(owner.models, model) && mayUse(model) };
 }
 
 /** How a page in a browser gives a ticket to its WebSocket, which takes no headers. */

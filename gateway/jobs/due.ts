@@ -15,14 +15,14 @@ export type RunDue = (job: RequestAddress) => Promise<number | undefined>;
 /** After so many refusals, a job has been due for about a minute and a half. */
 const OFTEN = 8;
 
-export function dueJobRunner(jobs: Jobs, tenants: Pick<Tenants, "modelsOf">): RunDue {
+export function dueJobRunner(jobs: Jobs, tenants: Pick<Tenants, "termsOf">): RunDue {
   return async (job) => {
     const view = await jobs.look(job);
     if (view?.dueInMs === undefined) return undefined;
     if (view.dueInMs > 0) return view.dueInMs;
     try {
       if (view.leftMs <= 0) throw tooLate();
-      await jobs.runAgain(job, view, view.leftMs, await tenants.modelsOf(job.tenant));
+      await jobs.runAgain(job, view, view.leftMs, await tenants.termsOf(job.tenant));
       return undefined;
     } catch (error) {
       if (!(error instanceof InferenceError)) throw error;

@@ -22,7 +22,8 @@ import { prepare, type Shown } from "./prepare.js";
 import { renderEnd } from "./render-end.js";
 import { mayFitLater } from "./repeats.js";
 import { isKept, readResult } from "./result.js";
-import { Submissions, type JobLooks, type JobPlace, type SubmissionSettings } from "./submissions.js";
+import type { ModelName } from "../fleet/models.js";
+import { Submissions, type JobLooks, type JobTerms, type SubmissionSettings } from "./submissions.js";
 import { encodeJobId, renderView, requestOf, stageOf, viewOfNoted, type ToldJob } from "./view.js";
 
 export interface JobsSettings extends SubmissionSettings {
@@ -71,7 +72,7 @@ export class Jobs implements JobLooks {
    * @param mayUse whether the model of a name exists for the job
    * @throws InferenceError `job_not_retryable` if the job has changed, or its body is gone
    */
-  async runAgain(job: RequestAddress, view: JobView, waitMs: number, mayUse: JobPlace["mayUse"]): Promise<void> {
+  async runAgain(job: RequestAddress, view: JobView, waitMs: number, terms: JobTerms): Promise<void> {
     const { queue, jobTtlMs } = this.#settings;
     const options = JSON.parse(view.options) as JobOptions;
     const [body, labels] = await askRedis(() => queue.redis.hmgetBuffer(jobKey(job), "body", "labels"));
@@ -80,7 +81,7 @@ export class Jobs implements JobLooks {
       tenant: job.tenant,
       model: job.model,
       version: options.version ?? undefined,
-      mayUse,
+      ...terms,
     });
     const { run } = await prepare(target, readEnvelope(body), options, waitMs);
     const again = { job: requestName(job), ...stageOf(view) };
@@ -158,7 +159,7 @@ export class Jobs implements JobLooks {
    * Whether workers may accept later, unchanged, a job that was refused with this error.
    * @param isLate whether refusals have lasted for some time
    */
-  mayFitLater({ code }: InferenceError, { model }: Pick<JobPlace, "model">, isLate: boolean): boolean {
+  mayFitLater({ code }: InferenceError, { model }: Pick<ModelName, "model">, isLate: boolean): boolean {
     return mayFitLater(code, model, this.#settings.fleet.directory.all(), isLate);
   }
 

@@ -51,13 +51,17 @@ export interface JobLooks {
   tellQueued(job: RequestAddress, secret?: string): Promise<ToldJob>;
 }
 
-/** The model and the tenant of a job. */
-export interface JobPlace extends ModelName {
-  readonly tenant: string;
+/** What a job may do. */
+export interface JobTerms {
   /** Whether the model of this name exists for the job. */
   readonly mayUse: (model: string) => boolean;
-  /** Absent if no client submits the job, or if the client has no limits. */
+  /** Absent if neither client nor tenant has limits. */
   readonly budget?: RequestBudget | undefined;
+}
+
+/** The model and the tenant of a job. */
+export interface JobPlace extends ModelName, JobTerms {
+  readonly tenant: string;
 }
 
 /** A job that Redis keeps as bytes until its time, for example the job of a schedule. */

@@ -132,7 +132,7 @@ export class JobService {
     if (view.state !== "failed" && view.state !== "expired") throw fixedError("job_not_retryable", "usual");
     const waitMs = waitOf(JSON.parse(view.options) as JobOptions, view.seenAt);
     if (waitMs === undefined) throw fixedError("job_not_retryable", "deadline");
-    await jobs.runAgain(job, view, waitMs, mayUse);
+    await jobs.runAgain(job, view, waitMs, { mayUse });
     return jobs.tellQueued(job);
   }
 

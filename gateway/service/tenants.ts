@@ -20,7 +20,7 @@ export interface TenantServiceSettings {
 }
 
 /** Members of a tenant that operators choose. */
-export type GivenTenant = { readonly [N in "models" | "limits" | "state"]?: TenantRecord[N] | undefined };
+export type GivenTenant = { readonly [N in "weight" | "models" | "limits" | "state"]?: TenantRecord[N] | undefined };
 
 /** Things of one read. */
 const AT_ONCE = 100;
@@ -52,9 +52,10 @@ export class TenantService {
   }
 
   /** @throws InferenceError `tenant_exists`, `outcome_unknown` or `unavailable` */
-  async make({ keyId: actor }: Caller, id: string, { models = ["*"], limits = {} }: GivenTenant): Promise<TenantView> {
+  async make({ keyId: actor }: Caller, id: string, given: GivenTenant): Promise<TenantView> {
+    const { weight, models = ["*"], limits = {} } = given;
     const { tenants, audit } = toChange(this.#settings.administration);
-    const made = await changeInRedis(() => tenants.make({ id, models, limits, state: "active" }));
+    const made = await changeInRedis(() => tenants.make({ id, weight, models, limits, state: "active" }));
     audit.note("tenant_created", { tenant: id, actor });
     return tenantView(made);
   }
@@ -66,8 +67,8 @@ export class TenantService {
   async change({ keyId: actor }: Caller, id: string, given: GivenTenant): Promise<TenantView> {
     const { tenants, audit } = toChange(this.#settings.administration);
     const how = (tenant: TenantRecord): TenantRecord => {
-      const { models = tenant.models, limits = tenant.limits, state = tenant.state } = given;
-      return { ...tenant, models, limits, state };
+      const { weight = tenant.weight, models = tenant.models, limits = tenant.limits, state = tenant.state } = given;
+      return { ...tenant, weight, models, limits, state };
     };
     const changed = await changeInRedis(() => tenants.change(id, how));
     audit.note("tenant_changed", { tenant: id, actor });

@@ -306,19 +306,19 @@ describe("tenants", () => {
   it("are made, listed, changed, suspended and removed by operators", async () => {
     const { status, body, headers } = await ask(operator, "POST", "/v2/tenants", {
       id: "blue",
-      weight: 1,
+      weight: 3,
       models: ["echo-*"],
-      limits: {},
+      limits: { requests_per_second: 0.5, queued_requests: 9 },
     });
     expect([status, headers.get("location")]).toEqual([201, "/v2/tenants/blue"]);
     const created = expect.stringMatching(/Z$/) as string;
     const view = {
       id: "blue",
       object: "tenant",
-      weight: 1,
+      weight: 3,
       models: ["echo-*"],
       state: "active",
-      limits: {},
+      limits: { requests_per_second: 0.5, queued_requests: 9 },
       created_at: created,
     };
     expect(body).toEqual(view);
@@ -373,7 +373,7 @@ describe("tenants", () => {
 
   it.each([
     [{ id: "a*" }, "the tenant must be"],
-    [{ id: "a", weight: 2 }, "weight must be 1"],
+    [{ id: "a", weight: 0 }, "weight must be an integer from 1 to 9999"],
     [{ id: "a", limits: { jobs: 1 } }, "limits: 'jobs' is not supported"],
     [{ id: "a", state: "active" }, "unknown member 'state'"],
     [{}, "'id'"],

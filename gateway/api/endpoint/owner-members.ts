@@ -4,7 +4,7 @@ import { isTenant } from "#shared/contract/tenant.js";
 import { fixedError, InferenceError } from "#shared/errors.js";
 import { asArray, asString, isObject } from "#shared/json/members.js";
 import { globsFault, LONGEST_GLOB, MOST_GLOBS } from "../../auth/owner/globs.js";
-import { limitsFault, limitsRecord, type Limits } from "../../auth/owner/limits.js";
+import { limitNames, limitsFault, limitsRecord, limitsSchema, type LimitedKind } from "../../auth/owner/limits.js";
 import { isScope, scopes, scopesFault, type Scope } from "../../auth/owner/scopes.js";
 import type { Member } from "./members.js";
 import type { Parameter } from "./parameters.js";
@@ -44,25 +44,20 @@ export const modelsMember: Member<string[]> = {
 };
 
 /** The limits of a key or tenant. A limit that no gateway keeps is refused, and not ignored. */
-export const limitsMember: Member<Limits> = {
-  schema: {
-    type: "object",
-    properties: {
-      requests_per_second: { type: "number", minimum: 0, maximum: 100_000 },
-      burst: { type: "integer", minimum: 0, maximum: 1_000_000 },
+export function limitsMember<Of extends LimitedKind>(of: Of): Member<z.infer<(typeof limitsRecord)[Of]>> {
+  return {
+    schema: limitsSchema(of),
+    read(value, name) {
+      if (!isObject(value)) throw new InferenceError("invalid_argument", `${name} must be an object`);
+      refuse(name, limitsFault(of, value));
+      return limitsRecord[of].parse(value) as z.infer<(typeof limitsRecord)[Of]>;
     },
-    dependentRequired: { burst: ["requests_per_second"] },
-    additionalProperties: false,
-  },
-  read(value, name) {
-    if (!isObject(value)) throw new InferenceError("invalid_argument", `${name} must be an object`);
-    refuse(name, limitsFault(value));
-    return limitsRecord.parse(value);
-  },
-};
+  };
+}
 
-export const limitsShape = () =>
-  z.strictObject({ requests_per_second: z.number().optional(), burst: z.number().optional() });
+export function limitsShape(of: LimitedKind) {
+  return z.strictObject(Object.fromEntries(limitNames(of).map((name) => [name, z.number().optional()])));
+}
 
 function tenantOf(text: string): string {
   if (!isTenant(text)) throw fixedError("invalid_argument", "tenant");

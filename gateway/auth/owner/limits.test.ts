@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { budgetOf, isWithin, limitsFault, limitsInForce } from "./limits.js";
+import { budgetOf, isWithin, limitsFault, limitsInForce, workBudgetOf } from "./limits.js";
 
 describe("limits", () => {
   it.each<[object, string | undefined]>([
@@ -15,8 +15,14 @@ describe("limits", () => {
     [{ requests_per_second: 1, burst: 1.5 }, "burst: "],
     [{ burst: 5 }, "burst needs requests_per_second"],
   ])("%j are refused by name, or good", (given, fault) => {
-    const found = limitsFault(given);
+    const found = limitsFault("key", given);
     expect(fault === undefined ? found : found?.slice(0, fault.length)).toBe(fault);
+  });
+
+  it("of a tenant may also be about its queue", () => {
+    expect(limitsFault("tenant", { queued_requests: 0, queued_bytes: 5 })).toBeUndefined();
+    expect(limitsFault("tenant", { queued_requests: 1.5 })).toMatch(/^queued_requests: /);
+    expect(limitsFault("key", { queued_requests: 1 })).toMatch(/^'queued_requests' is not supported/);
   });
 
   it("are within others if neither rate nor burst is higher", () => {
@@ -39,7 +45,12 @@ describe("the budget of a key and its tenant", () => {
         { scope: "key", name: "k:k1", perSecond: 2.5, periodUs: 400_000, burst: 2 },
         { scope: "tenant", name: "t:acme", perSecond: 0.5, periodUs: 2_000_000, burst: 1 },
       ],
+      weight: undefined,
+      queued: undefined,
     });
+    const own = { id: "acme", weight: 3, limits: { requests_per_second: 1, queued_bytes: 5 } };
+    expect(budgetOf(undefined, own)).toMatchObject({ weight: 3, queued: { bytes: 5 } });
+    expect(workBudgetOf(own)).toEqual({ rates: [], weight: 3, queued: { requests: undefined, bytes: 5 } });
     expect(budgetOf(key({}), { id: "acme", limits: {} })).toBeUndefined();
     expect(budgetOf(undefined, tenant)?.rates).toHaveLength(1);
   });
@@ -52,8 +63,8 @@ describe("the budget of a key and its tenant", () => {
 
   it("has the deployment's limits for a tenant that has none", () => {
     const usual = { requests_per_second: 7 };
-    expect(limitsInForce("a", undefined, usual)).toEqual({ id: "a", limits: usual });
-    expect(limitsInForce("a", { limits: {} }, usual)).toEqual({ id: "a", limits: usual });
-    expect(limitsInForce("a", { limits: tenant.limits }, usual)).toEqual({ id: "a", limits: tenant.limits });
+    expect(limitsInForce("a", undefined, usual)).toMatchObject({ id: "a", limits: usual });
+    expect(limitsInForce("a", { limits: {} }, usual)).toMatchObject({ id: "a", limits: usual });
+    expect(limitsInForce("a", { limits: tenant.limits }, usual)).toMatchObject({ id: "a", limits: tenant.limits });
   });
 });

@@ -2,28 +2,50 @@
 import { z } from "zod";
 import type { Budget, OwnerRate } from "../../admission/budget.js";
 
-/** The limits that this version keeps. A limit of a later version says nothing here. */
-export const limitsRecord = z
-  .object({
-    /** Admissions per second; 0 forbids all. */
-    requests_per_second: z.number().min(0).max(100_000).optional(),
-    /** Admissions that a rested owner may have at once; absent: those of a second, at least one. */
-    burst: z.number().int().min(0).max(1_000_000).optional(),
-  })
-  .default({});
+const ofKeys = {
+  /** Admissions per second; 0 forbids all. */
+  requests_per_second: z.number().min(0).max(100_000).optional(),
+  /** Admissions that a rested owner may have at once; absent: those of a second, at least one. */
+  burst: z.number().int().min(0).max(1_000_000).optional(),
+};
+const ofTenants = {
+  ...ofKeys,
+  /** Requests that wait or run; absent: as the deployment says. */
+  queued_requests: z.number().int().min(0).max(1_000_000_000).optional(),
+  /** Bytes of these requests. */
+  queued_bytes: z.number().int().min(0).max(1_000_000_000_000).optional(),
+};
 
-export type Limits = z.infer<typeof limitsRecord>;
+/**
+ * The limits that this version keeps, of a key and of a tenant. A limit of a later version says
+ * nothing here.
+ */
+export const limitsRecord = { key: z.object(ofKeys).default({}), tenant: z.object(ofTenants).default({}) };
+export type LimitedKind = keyof typeof limitsRecord;
 
-export const limitNames = Object.keys(limitsRecord.unwrap().shape);
+/** The limits of a key, which tenants have, too. */
+export type Limits = z.infer<(typeof limitsRecord)["key"]>;
+export type TenantLimits = z.infer<(typeof limitsRecord)["tenant"]>;
+
+/** The JSON Schema of the limits, as administrators give them. */
+export function limitsSchema(of: LimitedKind) {
+  const { $schema: _, default: __, ...schema } = z.toJSONSchema(limitsRecord[of], { io: "input" });
+  return { ...schema, dependentRequired: { burst: ["requests_per_second"] }, additionalProperties: false };
+}
+
+export function limitNames(of: LimitedKind): string[] {
+  return Object.keys(limitsRecord[of].unwrap().shape);
+}
 
 /** The lowest rate besides 0: one admission in about three hours. */
 const LEAST_PER_SECOND = 0.000_1;
 
 /** @returns what is wrong with limits that an administrator gives; undefined if nothing is */
-export function limitsFault(given: object): string | undefined {
-  const unknown = Object.keys(given).find((name) => !limitNames.includes(name));
-  if (unknown !== undefined) return `'${unknown.slice(0, 64)}' is not supported: there are ${limitNames.join(", ")}`;
-  const { error, data } = limitsRecord.safeParse(given);
+export function limitsFault(of: LimitedKind, given: object): string | undefined {
+  const names = limitNames(of);
+  const unknown = Object.keys(given).find((name) => !names.includes(name));
+  if (unknown !== undefined) return `'${unknown.slice(0, 64)}' is not supported: there are ${names.join(", ")}`;
+  const { error, data } = limitsRecord[of].safeParse(given);
   if (error !== undefined) {
     const [issue] = error.issues;
     return `${issue?.path.join(".") ?? ""}: ${issue?.message ?? ""}`;
@@ -48,22 +70,49 @@ interface Limited {
   readonly limits: Limits;
 }
 
+interface LimitedTenant {
+  readonly id: string;
+  readonly limits: TenantLimits;
+  readonly weight?: number | undefined;
+}
+
 /**
+ * @param key undefined for requests that no key sends
  * @param tenant its limits in force, which may be the deployment's usual ones
- * @returns undefined if neither has a limit
+ * @returns undefined if neither has a limit or a share
  */
-export function budgetOf(key: Limited | undefined, tenant: Limited): Budget | undefined {
+export function budgetOf(key: Limited | undefined, tenant: LimitedTenant): Budget | undefined {
   const rates = [rateOf("key", key), rateOf("tenant", tenant)].filter((rate) => rate !== undefined);
-  return rates.length === 0 ? undefined : { rates };
+  return orNone({ rates, ...workOf(tenant) });
+}
+
+/** The budget of work that no client sends: rates are for clients alone. */
+export function workBudgetOf(tenant: LimitedTenant): Budget | undefined {
+  return orNone({ rates: [], ...workOf(tenant) });
+}
+
+function workOf({ weight, limits }: LimitedTenant): Pick<Budget, "weight" | "queued"> {
+  const { queued_requests: requests, queued_bytes: bytes } = limits;
+  const hasQueued = requests !== undefined || bytes !== undefined;
+  return { weight, queued: hasQueued ? { requests, bytes } : undefined };
+}
+
+function orNone(budget: Budget): Budget | undefined {
+  const { rates, weight, queued } = budget;
+  return rates.length === 0 && weight === undefined && queued === undefined ? undefined : budget;
 }
 
 /**
  * @param record undefined if there is none
  * @param usual of the deployment, for a tenant that says nothing itself
  */
-export function limitsInForce(id: string, record: { limits: Limits } | undefined, usual: Limits = {}): Limited {
+export function limitsInForce(
+  id: string,
+  record: { readonly limits: TenantLimits; readonly weight?: number | undefined } | undefined,
+  usual: TenantLimits = {},
+): LimitedTenant {
   const own = record?.limits ?? {};
-  return { id, limits: Object.keys(own).length === 0 ? usual : own };
+  return { id, limits: Object.keys(own).length === 0 ? usual : own, weight: record?.weight };
 }
 
 function rateOf(scope: OwnerRate["scope"], limited: Limited | undefined): OwnerRate | undefined {

@@ -13,6 +13,9 @@ const HASH = /^hmac-sha256:[0-9a-f]{64}$/;
 /** In characters. */
 export const LONGEST_NAME = 100;
 
+/** The highest weight, as in `BATON_TENANT_WEIGHTS`. */
+export const MOST_WEIGHT = 9_999;
+
 export const tenantStates = ["active", "suspended"] as const;
 
 const models = z
@@ -27,9 +30,9 @@ const models = z
 export const tenantRecord = z.object({
   id: z.string().refine(isTenant, "is no tenant: 1 to 64 of the characters A-Z, a-z, 0-9, _ and -"),
   /** Share of the tenant while requests wait. */
-  weight: z.number().int().min(1).max(9_999).optional(),
+  weight: z.number().int().min(1).max(MOST_WEIGHT).optional(),
   models,
-  limits: limitsRecord,
+  limits: limitsRecord.tenant,
   state: z.enum(tenantStates).default("active"),
   /** Time in ms since 1970. */
   createdAt: z.number().int().optional(),
@@ -45,7 +48,7 @@ export const keyRecord = z.object({
   last4: z.string().length(4).optional(),
   scopes: z.array(z.enum(scopes)).readonly(),
   models,
-  limits: limitsRecord,
+  limits: limitsRecord.key,
   /** Times are ms since 1970. */
   createdAt: z.number().int().optional(),
   createdBy: z.string().optional(),

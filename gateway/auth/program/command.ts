@@ -152,7 +152,7 @@ function limitsOf(rps: string | undefined, burst: string | undefined): Limits {
     ...(rps !== undefined && { requests_per_second: Number(rps) }),
     ...(burst !== undefined && { burst: Number(burst) }),
   };
-  const fault = limitsFault(given);
+  const fault = limitsFault("key", given);
   if (fault !== undefined) throw new UsageError(`--rps, --burst: ${fault}`);
   return given;
 }

@@ -10,7 +10,7 @@ import { AuthFailure } from "../owner/auth-failure.js";
 import { faultOf } from "../owner/fault.js";
 import { allows } from "../owner/globs.js";
 import type { KnownKey, KnownTenant } from "../owner/records.js";
-import { budgetOf, limitsInForce, type Limits } from "../owner/limits.js";
+import { budgetOf, limitsInForce, type TenantLimits } from "../owner/limits.js";
 import { TOKEN_ID_PREFIX, type Owner } from "../owner/owner.js";
 import { remember } from "../owner/remember.js";
 import { ownerIn, type ClaimFault, type ClaimedOwner } from "./claims.js";
@@ -24,7 +24,7 @@ export interface TokensSettings {
   /** Redis ms. */
   readonly now: () => number;
   /** The limits of tenants that say nothing themselves. */
-  readonly usualLimits?: Limits;
+  readonly usualLimits?: TenantLimits;
 }
 
 export interface TenantLookup {

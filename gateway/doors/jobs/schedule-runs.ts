@@ -16,7 +16,7 @@ import type { DueSchedule, ScheduleName } from "#shared/queue/schedules/schedule
 import { delay } from "#shared/retry.js";
 import type { Tenants } from "../../auth/tenants.js";
 import type { Jobs } from "../../jobs/jobs.js";
-import type { StoredJob } from "../../jobs/submissions.js";
+import type { JobTerms, StoredJob } from "../../jobs/submissions.js";
 import {
   dueTick,
   fired,
@@ -34,7 +34,7 @@ export interface ScheduleRunsSettings {
   readonly connection: ConnectionOptions;
   readonly schedules: Schedules;
   readonly jobs: Jobs;
-  readonly tenants: Pick<Tenants, "modelsOf">;
+  readonly tenants: Pick<Tenants, "termsOf">;
   readonly log: Logger;
 }
 
@@ -180,8 +180,8 @@ export class ScheduleRuns {
     const { schedules, jobs, tenants, log } = this.#settings;
     const { id: scheduleId } = schedule;
     try {
-      const mayUse = await tenants.modelsOf(schedule.tenant);
-      const { id } = await jobs.submissions.submitStored(storedJob(schedule, job, tick, mayUse));
+      const terms = await tenants.termsOf(schedule.tenant);
+      const { id } = await jobs.submissions.submitStored(storedJob(schedule, job, tick, terms));
       const settled = await schedules.change(schedule, (one) => withRun(one, tick, id));
       log.debug({ schedule: scheduleId, job: id }, "a schedule has made a job");
       return settled === undefined ? "rests" : waitFor(settled.schedule, clock);
@@ -207,7 +207,7 @@ export class ScheduleRuns {
     const missed: Schedule["error"] = { at: tick, code: "missed", message: "no job could be made until the next time" };
     let id: string | undefined;
     try {
-      id = await jobs.submissions.findStored(storedJob(schedule, job, tick, () => true));
+      id = await jobs.submissions.findStored(storedJob(schedule, job, tick, { mayUse: () => true }));
     } catch (error) {
       if (!(error instanceof InferenceError)) throw error;
       // The process can compute the job's id only while a worker serves the model.
@@ -253,8 +253,8 @@ function storedJob(
   { id, tenant, model, version }: Schedule,
   body: Buffer,
   tick: number,
-  mayUse: StoredJob["mayUse"],
+  terms: JobTerms,
 ): StoredJob {
   const key = `\nschedule\n${id}\n${tick}`;
-  return { tenant, model, version: version ?? undefined, mayUse, body, key, tick: { schedule: id, at: tick } };
+  return { tenant, model, version: version ?? undefined, ...terms, body, key, tick: { schedule: id, at: tick } };
 }

@@ -12,6 +12,7 @@ import {
   loadsOf,
   type CallNames,
   type LimitName,
+  type QueuedLimits,
   type QueueLimits,
   type Shares,
 } from "./limits.js";
@@ -145,6 +146,8 @@ export interface Applicant extends RequestInBucket {
   readonly job?: JobPart | undefined;
   /** The rates of the request's owner; absent if the owner has none. */
   readonly rates?: readonly Rate[] | undefined;
+  /** The tenant's own limits in the queue; absent if it has none. */
+  readonly queued?: QueuedLimits | undefined;
 }
 
 const answers = [
@@ -327,8 +330,17 @@ function namesOf(applicants: readonly Applicant[]): CallNames {
   return {
     models: [...new Set(applicants.map(({ lane }) => lane.model))],
     tenants: [...new Set(applicants.map(({ tenant }) => tenant))],
+    ...queuedOf(applicants),
     largest: applicants.reduce((most, one) => Math.max(most, bytesOf(one)), 0),
   };
+}
+
+/** The limits of tenants that have some of their own. */
+export function queuedOf(
+  applicants: readonly Pick<Applicant, "tenant" | "queued">[],
+): Pick<CallNames, "queued"> | undefined {
+  if (applicants.every(({ queued }) => queued === undefined)) return undefined;
+  return { queued: new Map(applicants.map(({ tenant, queued = {} }) => [tenant, queued])) };
 }
 
 /** The tags of the buckets of these requests. */

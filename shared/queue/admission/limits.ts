@@ -33,6 +33,12 @@ export interface QueueLimits {
   readonly keptMs?: number;
 }
 
+/** What a tenant may have in the queue; an absent field is as the deployment says. */
+export interface QueuedLimits {
+  readonly requests?: number | undefined;
+  readonly bytes?: number | undefined;
+}
+
 /** The limits that can refuse a request. limits.lua has the same list. */
 const limits = ["total-bytes", "model-requests", "model-bytes", "tenant-requests", "tenant-bytes"] as const;
 export type LimitName = (typeof limits)[number];
@@ -44,6 +50,8 @@ export const limitNames = [...limits, "level"] as const;
 export interface CallNames {
   readonly models: readonly string[];
   readonly tenants: readonly string[];
+  /** By tenant; absent for tenants without limits of their own. */
+  readonly queued?: ReadonlyMap<string, QueuedLimits>;
   /** Bytes of the largest request, which must fit a bucket's share; absent if there is none. */
   readonly largest?: number;
 }
@@ -90,16 +98,19 @@ export function jobsShare(most: number): number {
 }
 
 /** The limits of a call if all buckets share their counts. */
-export function limitsOf(limits: QueueLimits, { models, tenants }: CallNames): CallLimits {
+export function limitsOf(limits: QueueLimits, { models, tenants, queued }: CallNames): CallLimits {
   const { queue, queueBytes, tenantQueue, tenantQueueBytes, totalBytes, liveSequences } = limits;
   const { keptBytes, keptMs, leavesRoom = false } = limits;
   const share = leavesRoom ? jobsShare : (most: number) => most;
   const ofModel = [share(queue), share(queueBytes ?? UNLIMITED), liveSequences] as const;
-  const ofTenant = [tenantQueue ?? UNLIMITED, tenantQueueBytes ?? UNLIMITED] as const;
+  const ofTenant = (tenant: string) => {
+    const { requests = tenantQueue ?? UNLIMITED, bytes = tenantQueueBytes ?? UNLIMITED } = queued?.get(tenant) ?? {};
+    return [requests, bytes] as const;
+  };
   const ofModelsJobs = [jobsShare(queue), jobsShare(queueBytes ?? UNLIMITED)] as const;
   return {
     models: Object.fromEntries(models.map((model) => [model, ofModel])),
-    tenants: Object.fromEntries(tenants.map((tenant) => [tenant, ofTenant])),
+    tenants: Object.fromEntries(tenants.map((tenant) => [tenant, ofTenant(tenant)])),
     all: share(totalBytes ?? UNLIMITED),
     jobs: {
       models: Object.fromEntries(models.map((model) => [model, ofModelsJobs])),

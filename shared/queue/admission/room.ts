@@ -4,7 +4,7 @@
  */
 import { readLoads } from "../pieces/load.js";
 import type { RedisClient } from "../../redis/connect.js";
-import type { Applicant, Terms } from "./admit.js";
+import { queuedOf, type Applicant, type Terms } from "./admit.js";
 import { limitPassed, limitsOf, type LimitName } from "./limits.js";
 
 /**
@@ -14,10 +14,10 @@ import { limitPassed, limitsOf, type LimitName } from "./limits.js";
 export async function limitInTheWay(
   redis: RedisClient,
   { limits, shares }: Pick<Terms, "limits" | "shares">,
-  { lane: { bucket, model }, tenant, frame }: Applicant,
+  { lane: { bucket, model }, tenant, queued, frame }: Applicant,
 ): Promise<LimitName | undefined> {
   const bytes = frame.length;
-  const names = { models: [model], tenants: [tenant], largest: bytes };
+  const names = { models: [model], tenants: [tenant], ...queuedOf([{ tenant, queued }]), largest: bytes };
   await shares?.prepare(names);
   const fields = ["all", `m:${model}`, `t:${tenant}`];
   const loads = await readLoads(redis, redis.isCluster ? bucket : undefined, fields);

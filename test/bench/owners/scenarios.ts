@@ -65,7 +65,7 @@ export function ownersScenarios(): Scenarios<OwnersRound> {
     made.map(({ record }) => [record.id, { key: { ...record, scopes: usualScopes }, tenant: undefined }]),
   );
   const authenticator = new Authenticator({ keys: { find: (id) => known.get(id) }, peppers: [pepper], now: () => 1 });
-  const tenants = { modelsOf: () => Promise.resolve(() => true) };
+  const tenants = { termsOf: () => Promise.resolve({ mayUse: () => true, budget: undefined }) };
   const readers = { add: () => () => undefined };
   const guard = keyGuard({ authenticator, tenants, readers }, new Set());
   const good = made.map(({ text }) => asking(text));

@@ -15,6 +15,7 @@ export interface Asked {
   readonly name: string;
   readonly tenant?: string;
   readonly parameters?: Readonly<Record<string, unknown>>;
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 export class Backlog {
@@ -47,8 +48,8 @@ export class Backlog {
   }
 
   /** @returns the answer to one request */
-  ask({ name, tenant, parameters = {} }: Asked): Promise<Said> {
-    const headers = tenant === undefined ? {} : { [TENANT_HEADER]: tenant };
+  ask({ name, tenant, parameters = {}, headers: more = {} }: Asked): Promise<Said> {
+    const headers = tenant === undefined ? more : { [TENANT_HEADER]: tenant, ...more };
     const body = { parameters, inputs: [{ name: "INPUT", datatype: "INT32", shape: [1, 1], data: [1] }] };
     const said = ask(`${this.#served.url}/v2/models/echo-int32/infer`, body, { headers, patienceMs: 120_000 });
     const noted = said.then((answer) => {

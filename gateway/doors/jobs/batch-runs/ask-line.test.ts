@@ -31,7 +31,7 @@ it("leaves the memory of a long line whole, for other lines of the file and for 
   const bugs: unknown[] = [];
   const asker = new LineAsker({
     fleet: { directory: directoryOf([announcementOf([servedModel("echo")])]) },
-    tenants: { modelsOf: () => Promise.resolve(() => true) },
+    tenants: { termsOf: () => Promise.resolve({ mayUse: () => true, budget: undefined }) },
     inference,
     reader: new RequestReader(thread),
     printer: new TensorPrinter(),

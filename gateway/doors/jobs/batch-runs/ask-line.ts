@@ -42,7 +42,7 @@ export interface LineAnswer {
 
 export interface LineSettings {
   readonly fleet: { readonly directory: ModelDirectory };
-  readonly tenants: Pick<Tenants, "modelsOf">;
+  readonly tenants: Pick<Tenants, "termsOf">;
   readonly inference: Inference;
   readonly reader: RequestReader;
   readonly printer: TensorPrinter;
@@ -72,10 +72,10 @@ export class LineAsker {
   async #answer(request: LineRequest): Promise<Reply> {
     const { tenant, path, models = ["*"], key, body } = request;
     const { fleet, tenants, inference, reader, printer, limits } = this.#settings;
-    const tenantMayUse = await tenants.modelsOf(tenant);
-    const directory = visible(fleet.directory, (name) => tenantMayUse(name) && allows(models, name));
+    const { mayUse, budget } = await tenants.termsOf(tenant);
+    const directory = visible(fleet.directory, (name) => mayUse(name) && allows(models, name));
     const [, name, version, verb] = modelPath.exec(path) ?? [];
-    if (name === undefined) return this.#generate(directory, request);
+    if (name === undefined) return this.#generate(directory, request, budget);
     const model = directory.find(name, version);
     const others = directory.others(model);
     const isText = verb === "generate" || model.generator !== undefined;
@@ -92,6 +92,7 @@ export class LineAsker {
     );
     const call: ModelCall = {
       tenant,
+      budget,
       model,
       version,
       others,
@@ -105,11 +106,15 @@ export class LineAsker {
     return form === "generate" ? answerGenerate(call, read) : answerInfer(call, read);
   }
 
-  async #generate(directory: ModelDirectory, { tenant, path, key, body }: LineRequest): Promise<Reply> {
+  async #generate(
+    directory: ModelDirectory,
+    { tenant, path, key, body }: LineRequest,
+    budget: ModelCall["budget"],
+  ): Promise<Reply> {
     const { inference, limits } = this.#settings;
     await admitBody(body, textBodyLimit(limits));
     const parse = path === "/v1/completions" ? parseCompletionRequest : parseChatRequest;
-    const terms = { tenant, deadlineMs: usualDeadline(limits), background: false };
+    const terms = { tenant, budget, deadlineMs: usualDeadline(limits), background: false };
     return answerWhole(parse(parseRequestJson(body), directory, key, terms), inference, never());
   }
 }
