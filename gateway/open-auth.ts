@@ -5,6 +5,7 @@ import type { RedisClient } from "#shared/redis/connect.js";
 import type { Audit } from "./auth/audit.js";
 import { Authenticator } from "./auth/authenticator.js";
 import { allKeys, withTokens } from "./auth/all-keys.js";
+import { CallRates } from "./auth/call-rates.js";
 import { FileKeys } from "./auth/file-keys.js";
 import { KeyUses } from "./auth/key-uses.js";
 import { Keys } from "./auth/keys.js";
@@ -98,8 +99,9 @@ export async function openAuth(
     await following;
   });
   const tenants = new Tenants({ redis });
+  const calls = new CallRates({ perSecond: config.BATON_CALLS_PER_SECOND, burst: config.BATON_CALLS_BURST });
   return {
-    guard: keyGuard({ authenticator: uses, readers, tenants, audit: requestAudit }, terms.open),
+    guard: keyGuard({ authenticator: uses, readers, tenants, calls, audit: requestAudit }, terms.open),
     hasInFile: (tenant) => file?.hasKeyOf(tenant) === true,
     ticketing: peppers.length === 0 ? undefined : { tickets: new Tickets(peppers), now },
   };

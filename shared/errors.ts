@@ -225,7 +225,7 @@ export const errorKinds = {
   /** The tenant has reached a limit on queued requests or on their bytes. */
   tenant_limit: { status: 429, retry: true },
   /** The API key or the tenant has sent more requests than its limit allows. */
-  rate_limit_exceeded: { status: 429, retry: false },
+  rate_limit_exceeded: { status: 429, retry: false, texts: { usual: "Rate limit reached for" } },
   /** The request has ended, and Baton has deleted the result. */
   result_expired: {
     status: 410,
@@ -492,6 +492,8 @@ export interface Limited {
   readonly limit: string;
   /** Whose limit it is. */
   readonly scope: "key" | "tenant";
+  /** When the client may try again, in ms; undefined if no time helps. */
+  readonly waitMs?: number;
 }
 
 /** @returns an error with one of the code's fixed texts */

@@ -4,7 +4,7 @@
  * HTTP" (version 11). Where key and tenant both have a rate, headers show the rate of which less is
  * left.
  */
-import { InferenceError } from "#shared/errors.js";
+import { errorKinds, InferenceError } from "#shared/errors.js";
 import type { QueuedLimits } from "#shared/queue/admission/limits.js";
 import { shareOfRate, type Rate, type RateStanding } from "#shared/queue/admission/rates.js";
 import type { RedisClient } from "#shared/redis/connect.js";
@@ -83,16 +83,15 @@ export class RequestBudget {
     const rate = this.#rateOf(name);
     if (rate === undefined) throw new TypeError(`the request has no rate ${name}`);
     const resetUs = waitUs + Math.max(0, rate.burst - 1) * rate.periodUs;
-    this.#show({
-      ...headersOf(rate, { name, remaining: 0, resetUs }),
-      "retry-after": String(Math.max(1, Math.ceil(waitUs / 1_000_000))),
-      "retry-after-ms": String(Math.ceil(waitUs / 1_000)),
-    });
+    this.#show(headersOf(rate, { name, remaining: 0, resetUs }));
     const { scope, perSecond, burst } = rate;
+    const waitMs = Math.ceil(waitUs / 1_000);
     const message =
-      `Rate limit reached for requests per second: limit ${perSecond}, burst ${burst}. ` +
-      `Please try again in ${durationText(Math.ceil(waitUs / 1_000))}.`;
-    return new InferenceError("rate_limit_exceeded", message, { limited: { limit: "requests_per_second", scope } });
+      `${errorKinds.rate_limit_exceeded.texts.usual} requests per second: limit ${perSecond}, burst ${burst}. ` +
+      `Please try again in ${durationText(waitMs)}.`;
+    return new InferenceError("rate_limit_exceeded", message, {
+      limited: { limit: "requests_per_second", scope, waitMs },
+    });
   }
 
   #rateOf(name: string): OwnerRate | undefined {

@@ -86,6 +86,7 @@ const submitEndpoints = forModel(
     method: "POST",
     path: "/v2/models/:model/jobs",
     right: "jobs",
+    admits: true,
     does: "Submits a job, whose client comes back for the result.",
     body: "application/json",
     answers: { 202: { says: "The job. Only this answer shows the secret of its webhook.", shape: jobShape } },

@@ -70,6 +70,22 @@ export const authSettings = {
       "The limits of tenants that have none themselves, as JSON: `requests_per_second`, `burst` for how many of them " +
         "at once, `queued_requests` and `queued_bytes`.",
     ),
+  BATON_CALLS_PER_SECOND: z.coerce
+    .number()
+    .positive()
+    .max(100_000)
+    .default(200)
+    .describe(
+      "How many calls a second of an API key a gateway answers that admit nothing: status, lists, administration. " +
+        "Further calls get 429.",
+    ),
+  BATON_CALLS_BURST: z.coerce
+    .number()
+    .int()
+    .positive()
+    .max(1_000_000)
+    .default(400)
+    .describe("How many of these calls a key may make at once after a pause."),
   BATON_AUTH_CACHE_MS: z.coerce
     .number()
     .int()

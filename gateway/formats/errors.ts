@@ -36,6 +36,11 @@ export function errorReply(error: unknown, shape: ErrorShape = "kserve", status?
   const { status: usual, retry } = errorKinds[clientError(error).code];
   const headers: Record<string, string> = { "content-type": "application/json" };
   if (retry) headers["retry-after"] = "1";
+  const { waitMs } = (isRefusal(error) ? error.limited : undefined) ?? {};
+  if (waitMs !== undefined) {
+    headers["retry-after"] = String(Math.max(1, Math.ceil(waitMs / 1_000)));
+    headers["retry-after-ms"] = String(waitMs);
+  }
   // Browsers cache a 410 for ever, and its resource may come back: a job runs again.
   if ((status ?? usual) === 410) headers["cache-control"] = "no-store";
   const challenge = challengeOf(error);
@@ -90,7 +95,8 @@ function clientError(error: unknown): ClientError {
 }
 
 function kserveBody({ code, message, reason, limited }: ClientError): string {
-  return JSON.stringify({ error: shortened(message), code, reason, ...limited });
+  const { limit, scope } = limited ?? {};
+  return JSON.stringify({ error: shortened(message), code, reason, limit, scope });
 }
 
 /** OpenAI's clients read a type that says whether the client or the server is at fault. */

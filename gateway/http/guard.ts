@@ -7,6 +7,7 @@ import { DEFAULT_TENANT, isTenant } from "#shared/contract/tenant.js";
 import { fixedError } from "#shared/errors.js";
 import type { Authenticator } from "../auth/authenticator.js";
 import type { EndReader, OpenReaders } from "../auth/open-readers.js";
+import type { CallRates } from "../auth/call-rates.js";
 import { allows } from "../auth/owner/globs.js";
 import { anyOwner, type Owner } from "../auth/owner/owner.js";
 import { requireScope, type Scope } from "../auth/owner/scopes.js";
@@ -34,6 +35,8 @@ export interface RequestNotes {
 }
 
 export interface Guard {
+  /** Counts a call that admits nothing; absent if nobody counts. @throws InferenceError */
+  readonly countCall?: (owner: Owner) => void;
   /** Whether a request without a credential is refused before its path is looked at. */
   readonly asks: boolean;
   /** The groups of paths that need no credential. */
@@ -88,12 +91,13 @@ export interface KeyGuardParts {
   readonly authenticator: Pick<Authenticator, "judge">;
   readonly tenants: Pick<Tenants, "termsOf">;
   readonly readers: Pick<OpenReaders, "add">;
+  readonly calls?: Pick<CallRates, "take">;
   readonly audit?: RequestNotes;
 }
 
 /** Lets requests with a credential in. */
 export function keyGuard(
-  { authenticator, tenants, readers, audit }: KeyGuardParts,
+  { authenticator, tenants, readers, calls, audit }: KeyGuardParts,
   open: ReadonlySet<OpenGroup>,
 ): Guard {
   return {
@@ -119,6 +123,7 @@ export function keyGuard(
       const named = textsOf(ACT_FOR);
       return named.length === 0 ? owner : actingFor(named, owner, tenants, audit);
     },
+    ...(calls && { countCall: (owner: Owner) => calls.take(owner) }),
     watch: ({ keyId = "", openAs = keyId }, end) => readers.add(openAs, end),
   };
 }
@@ -173,6 +178,19 @@ export function admitTo(guard: Guard, asking: Asking, right: Scope | "any"): Own
   const owner = guard.ownerOf(asking);
   if (right === "any") return owner;
   return owner instanceof Promise ? owner.then((found) => requireScope(found, right)) : requireScope(owner, right);
+}
+
+/**
+ * Judges a request that admits nothing, and counts the call.
+ * @throws InferenceError
+ */
+export function admitCall(guard: Guard, asking: Asking, right: Scope | "any"): Owner | Promise<Owner> {
+  const owner = admitTo(guard, asking, right);
+  const counted = (found: Owner): Owner => {
+    guard.countCall?.(found);
+    return found;
+  };
+  return owner instanceof Promise ? owner.then(counted) : counted(owner);
 }
 
 /** A judgement holds for so long, in ms. */

@@ -13,7 +13,11 @@ const MODEL = "gen-mha";
 const fleet = useKeyedFleet({
   models: [MODEL, "simple", "accumulate"],
   direct: true,
-  env: { BATON_DEFAULT_LIMITS: '{"requests_per_second": 0.001, "burst": 7}' },
+  env: {
+    BATON_DEFAULT_LIMITS: '{"requests_per_second": 0.001, "burst": 7}',
+    BATON_CALLS_PER_SECOND: "0.001",
+    BATON_CALLS_BURST: "5",
+  },
 });
 const { served, make, setTenant } = fleet;
 
@@ -132,6 +136,26 @@ describe("a key with a limit", () => {
     const key = await make({ tenant: "closed", limits: { requests_per_second: 0 } });
     expect((await infer(key)).status).toBe(429);
     expect((await ask(`${served.url}/v2/jobs`, { headers: key.headers })).status).toBe(200);
+  });
+});
+
+describe("calls that admit nothing", () => {
+  it("have a limit for each key and gateway, and requests are none of them", async () => {
+    const key = await make({ tenant: "caller", limits: { requests_per_second: 1_000 } });
+    await setTenant("caller", { limits: { requests_per_second: 100_000 } });
+    const calls = Array.from({ length: 8 }, () => ask(`${served.url}/v2/jobs`, { headers: key.headers }));
+    expect(await statuses(calls)).toEqual([...times(200, 5), ...times(429, 3)]);
+    const { body, headers } = await ask(`${served.url}/v2/jobs`, { headers: key.headers });
+    expect(body).toMatchObject({ code: "rate_limit_exceeded", limit: "calls_per_second", scope: "key" });
+    expect(Number(headers.get("retry-after-ms"))).toBeGreaterThan(900_000);
+    expect(await statuses(Array.from({ length: 20 }, () => infer(key)))).toEqual(times(200, 20));
+    const job = await ask(`${served.url}/v2/models/simple/jobs`, {
+      body: { infer: simpleBody(1) },
+      headers: key.headers,
+    });
+    expect(job.status).toBe(202);
+    const other = await make({ tenant: "caller" });
+    expect((await ask(`${served.url}/v2/jobs`, { headers: other.headers })).status).toBe(200);
   });
 });
 

@@ -1,6 +1,6 @@
 /** Adds declared endpoints to the router: each path with its methods, in the declared order. */
 import type { Owner } from "../../auth/owner/owner.js";
-import { admitTo, askingOf } from "../../http/guard.js";
+import { admitCall, admitTo, askingOf } from "../../http/guard.js";
 import { noteOwner } from "../../http/opened.js";
 import type { Router } from "../../http/router.js";
 import { Asked, type AskedTerms } from "./asked.js";
@@ -20,6 +20,7 @@ export function addEndpoints<S>(
       const { method } = endpoint;
       const headers = Object.entries(endpoint.headers ?? {});
       const { right, otherRight = "read", open, opensByTicketFor: ticketed } = endpoint;
+      const judge = (endpoint.admits ?? right === "infer") ? admitTo : admitCall;
       const isOpen = !guard.asks || (open !== undefined && guard.open.has(open));
       const answer = (c: Parameters<typeof router.onBug>[1]) => {
         for (const [name, value] of headers) c.env.outgoing.appendHeader(name, value);
@@ -29,7 +30,7 @@ export function addEndpoints<S>(
         };
         if (isOpen) return handle();
         const reads = ticketed === undefined ? undefined : c.req.param(ticketed);
-        const owner = admitTo(guard, askingOf(c.env.incoming, reads), right ?? otherRight);
+        const owner = judge(guard, askingOf(c.env.incoming, reads), right ?? otherRight);
         return owner instanceof Promise ? owner.then(handle) : handle(owner);
       };
       return [method, answer];

@@ -33,6 +33,11 @@ export interface Declared<S, P extends Parameters, M extends Members> {
   /** Absent if the path is never open. */
   readonly open?: OpenGroup;
   /**
+   * Whether a call admits a request, which counts in the rates of its owner; absent: if the right is
+   * `infer`. Every other call counts among the calls of its key.
+   */
+  readonly admits?: boolean;
+  /**
    * The segment with the id of a request. A ticket for this request opens the path; absent if no
    * ticket opens the path.
    */

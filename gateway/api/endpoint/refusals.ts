@@ -8,6 +8,7 @@ export const ofEveryEndpoint: readonly ErrorCode[] = [
   "request_timeout",
   "payload_too_large",
   "cancelled",
+  "rate_limit_exceeded",
   "internal",
   "unavailable",
 ];
@@ -27,7 +28,6 @@ export const queueRefusals: readonly ErrorCode[] = [
   "behind_of_state",
   "idempotency_mismatch",
   "tenant_limit",
-  "rate_limit_exceeded",
   "queue_full",
   "outcome_unknown",
 ];

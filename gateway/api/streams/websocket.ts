@@ -13,7 +13,7 @@ import { chooseRequestId } from "../../http/headers.js";
 import { withHeaders, type Reply } from "../../formats/reply.js";
 import type { Log } from "../../http/router.js";
 import type { Cursor } from "../../stream/cursor.js";
-import { admitTo, askingOf, openGuard, TICKET_PROTOCOL, type Guard } from "../../http/guard.js";
+import { admitCall, askingOf, openGuard, TICKET_PROTOCOL, type Guard } from "../../http/guard.js";
 import { Caller } from "../../service/caller.js";
 import type { RequestService } from "../../service/requests.js";
 import { endpointsOf } from "../endpoint/endpoint.js";
@@ -118,7 +118,7 @@ export class WebSocketEndpoint {
     try {
       if (this.#closing) throw fixedError("unavailable", "webSocketStopping");
       const id = idOf(incoming) ?? "";
-      const owner = await admitTo(guard, askingOf(incoming, id), "read");
+      const owner = await admitCall(guard, askingOf(incoming, id), "read");
       const { after } = readQuery(incoming.url ?? "", positionQuery, true);
       const cursor = await requests.open(Caller.of(owner), id, firstIndex(after, incoming.headers));
       this.#server.handleUpgrade(incoming, socket, head, (client) => {
