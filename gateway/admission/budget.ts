@@ -6,7 +6,7 @@
  */
 import { errorKinds, InferenceError } from "#shared/errors.js";
 import type { QueuedLimits } from "#shared/queue/admission/limits.js";
-import { shareOfRate, type Rate, type RateStanding } from "#shared/queue/admission/rates.js";
+import { shareOfRate, type Rate, type RateStanding } from "#shared/queue/pieces/rates.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 
 /** A rate of an owner, as it was set. */

@@ -49,8 +49,7 @@ export class CallRates {
 
 function exceeded(perSecond: number, burst: number, waitMs: number): InferenceError {
   const { usual } = errorKinds.rate_limit_exceeded.texts;
-  const message =
-    `${usual} calls per second: limit ${perSecond}, burst ${burst}. ` + `Please try again in ${durationText(waitMs)}.`;
+  const message = `${usual} calls per second: limit ${perSecond}, burst ${burst}. Please try again in ${durationText(waitMs)}.`;
   return new InferenceError("rate_limit_exceeded", message, {
     limited: { limit: "calls_per_second", scope: "key", waitMs },
   });

@@ -2,7 +2,7 @@
  * A key and its tenant are admitted as often as their limits say, and every answer says how they
  * stand.
  */
-import OpenAI from "openai";
+import { OpenAI, RateLimitError } from "openai";
 import { describe, expect, it } from "vitest";
 import { rawPost } from "../fixtures/requests.js";
 import { ask, simpleBody, type Answer } from "../jobs/ask.js";
@@ -34,7 +34,7 @@ let made = 0;
 const infer = ({ headers }: Key, more: Readonly<Record<string, string>> = {}): Promise<Answer> =>
   ask(`${served.url}/v2/models/simple/infer`, { body: simpleBody(1), headers: { ...headers, ...more } });
 const statuses = async (answers: readonly Promise<Answer>[]): Promise<number[]> =>
-  (await Promise.all(answers)).map(({ status }) => status).sort();
+  (await Promise.all(answers)).map(({ status }) => status).sort((a, b) => a - b);
 const times = (status: number, count: number): number[] => Array.from({ length: count }, () => status);
 
 describe("a key with a limit", () => {
@@ -102,7 +102,7 @@ describe("a key with a limit", () => {
     const complete = () => client.completions.create({ model: MODEL, prompt: "a lap", max_tokens: 2 });
     expect((await complete()).choices).toHaveLength(1);
     await expect(complete()).rejects.toMatchObject({
-      constructor: OpenAI.RateLimitError,
+      constructor: RateLimitError,
       code: "rate_limit_exceeded",
       type: "requests",
     });

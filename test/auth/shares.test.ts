@@ -1,4 +1,6 @@
-/** A tenant's record says how many requests it may have in the queue, and its share of the workers. */
+/**
+ * A tenant's record says how many requests it may have in the queue, and its share of the workers.
+ */
 import { expect, it } from "vitest";
 import { Backlog, echo, many, READY } from "../edition/policies/backlog.js";
 import { buckets } from "../edition/settings.js";

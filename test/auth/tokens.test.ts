@@ -5,7 +5,7 @@
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { OpenAI } from "openai";
+import { AuthenticationError, OpenAI } from "openai";
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
 import { afterAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
@@ -77,7 +77,7 @@ describe("a token", () => {
     };
     expect((await client(await sign())).choices).toHaveLength(1);
     await expect(client(await sign({ tenant: "a:b" }))).rejects.toMatchObject({
-      constructor: OpenAI.AuthenticationError,
+      constructor: AuthenticationError,
       code: "invalid_token",
     });
   });

@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { admit as admitCall, type Admission, type Applicant } from "#shared/queue/admission/admit.js";
-import { shareOfRate, type Rate } from "#shared/queue/admission/rates.js";
+import { shareOfRate, type Rate } from "#shared/queue/pieces/rates.js";
 import { recount } from "#shared/queue/admission/recount.js";
 import { recordLater } from "#shared/queue/jobs/record-later.js";
 import { loadKey } from "#shared/queue/keys.js";

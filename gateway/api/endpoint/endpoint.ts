@@ -33,8 +33,8 @@ export interface Declared<S, P extends Parameters, M extends Members> {
   /** Absent if the path is never open. */
   readonly open?: OpenGroup;
   /**
-   * Whether a call admits a request, which counts in the rates of its owner; absent: if the right is
-   * `infer`. Every other call counts among the calls of its key.
+   * Whether a call admits a request, which counts in the rates of its owner; absent: if the right
+   * is `infer`. Every other call counts among the calls of its key.
    */
   readonly admits?: boolean;
   /**

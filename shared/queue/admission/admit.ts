@@ -16,7 +16,7 @@ import {
   type QueueLimits,
   type Shares,
 } from "./limits.js";
-import { ratesOfCall, shareOfRate, standingOf, type Rate, type RateStanding } from "./rates.js";
+import { ratesOfCall, shareOfRate, standingOf, type Rate, type RateStanding } from "../pieces/rates.js";
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, integer, list, text, bytes, word } from "../../redis/script.js";
 

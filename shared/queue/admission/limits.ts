@@ -4,7 +4,7 @@
  */
 import { integer, text } from "../../redis/script.js";
 import type { Load } from "../pieces/load.js";
-import type { CallRate } from "./rates.js";
+import type { CallRate } from "../pieces/rates.js";
 
 /** The limits of a deployment. An absent field means no limit. */
 export interface QueueLimits {

@@ -1,7 +1,7 @@
 /** The typed wrapper of record-later.lua: records a job to queue later. */
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, integer, list, text, word, type Arg } from "../../redis/script.js";
-import { ratesOfCall, standingOf, type Rate, type RateStanding } from "../admission/rates.js";
+import { ratesOfCall, standingOf, type Rate, type RateStanding } from "../pieces/rates.js";
 import { requestName, type RequestAddress } from "../address.js";
 import type { JobRecord } from "../pieces/job.js";
 import { jobKey, modelTag, outcomeKey } from "../keys.js";
@@ -48,8 +48,8 @@ const script = defineScript(
 );
 
 /**
- * Safe to repeat: a repeated call finds the job of the earlier call as `known`, and counts once more
- * in the client's rates.
+ * Safe to repeat: a repeated call finds the job of the earlier call as `known`, and counts once
+ * more in the client's rates.
  */
 export function recordLater(
   redis: RedisClient,

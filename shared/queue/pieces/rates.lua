@@ -1,6 +1,7 @@
--- rates.lua: how often owners may be admitted (rates.ts), for scripts that admit. A rate has a name,
--- a period in µs and a burst. Its field `r:<name>` in the counts (load.lua) has the Redis µs at which
--- the owner is rested, and the period with which that was computed. A refused request costs nothing.
+-- rates.lua: how often owners may be admitted (rates.ts), for scripts that admit. A rate has a
+-- name, a period in µs and a burst. Its field `r:<name>` in the counts (load.lua) has the Redis µs
+-- at which the owner is rested, and the period with which that was computed. A refused request
+-- costs nothing.
 local function rateField(rate) return 'r:' .. rate.name end
 
 -- Take the states of rates from the loads that were read.
