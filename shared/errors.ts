@@ -224,6 +224,8 @@ export const errorKinds = {
   },
   /** The tenant has reached a limit on queued requests or on their bytes. */
   tenant_limit: { status: 429, retry: true },
+  /** The API key or the tenant has as many generations that have not ended as it may have. */
+  stream_limit: { status: 429, retry: true },
   /** The API key or the tenant has sent more requests than its limit allows. */
   rate_limit_exceeded: { status: 429, retry: false, texts: { usual: "Rate limit reached for" } },
   /** The request has ended, and Baton has deleted the result. */

@@ -5,7 +5,7 @@
  * left.
  */
 import { errorKinds, InferenceError } from "#shared/errors.js";
-import type { QueuedLimits } from "#shared/queue/admission/limits.js";
+import type { OwnerLimit, QueuedLimits } from "#shared/queue/admission/limits.js";
 import { shareOfRate, type Rate, type RateStanding } from "#shared/queue/pieces/rates.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 
@@ -23,6 +23,8 @@ export interface Budget {
   readonly weight?: number | undefined;
   /** What the tenant may have in the queue; absent: as the deployment says. */
   readonly queued?: QueuedLimits | undefined;
+  /** How many generations that have not ended key and tenant may have; absent: no limit. */
+  readonly generations?: readonly OwnerLimit[] | undefined;
 }
 
 interface Place {
@@ -52,6 +54,19 @@ export class RequestBudget {
 
   get queued(): Budget["queued"] {
     return this.#budget.queued;
+  }
+
+  get generations(): Budget["generations"] {
+    return this.#budget.generations;
+  }
+
+  /** @returns the refusal of a generation whose owner has as many as it may have */
+  oneTooMany(name: string): InferenceError {
+    const most = this.#budget.generations?.find((one) => one.name === name)?.most ?? 0;
+    const scope = name.startsWith("k:") ? "key" : "tenant";
+    const whose = scope === "key" ? "the API key" : "the tenant";
+    const message = `${whose} may have ${most} generations at a time (concurrent_streams)`;
+    return new InferenceError("stream_limit", message, { limited: { limit: "concurrent_streams", scope } });
   }
 
   /** The rates as a bucket counts them, which in a Redis Cluster has a share of each. */

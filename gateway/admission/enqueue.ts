@@ -144,6 +144,8 @@ export async function enqueue<Request extends AnyRequest>(
         return { said: "known", outcome: admission.outcome, version: admission.pin.version };
       case "too-soon":
         throw tooSoon(request, admission);
+      case "too-many":
+        throw tooMany(request, admission.name);
       case "pinned": {
         const { pin } = admission;
         const model = queue.models.pinned(request.model.name, pin) ?? (await inherit(queue, applicant, place, pin));
@@ -215,6 +217,7 @@ function applicantOf<Request extends AnyRequest>(
     job: job?.part,
     rates: request.budget?.rates,
     queued: request.budget?.queued,
+    owners: "spec" in request ? request.budget?.generations : undefined,
   };
 }
 
@@ -318,6 +321,11 @@ export function tooSoon(
   return budget.refused(name, waitUs);
 }
 
+function tooMany({ budget }: AnyRequest, name: string): InferenceError {
+  if (budget === undefined) throw new TypeError("a request without a budget cannot be one too many");
+  return budget.oneTooMany(name);
+}
+
 /** The client names a step that is not the next step of the sequence. */
 function wrongStep({ model, sequence }: AnyRequest, { said, number }: WrongStep): InferenceError {
   if (sequence?.number === undefined) throw new TypeError("a request that names no step cannot name a wrong one");
@@ -341,6 +349,7 @@ type Refused = Exclude<
   | WrongStep["said"]
   | "pinned"
   | "too-soon"
+  | "too-many"
   | "held-back"
   | "forgotten"
   | "failed"

@@ -118,7 +118,7 @@ export function openAiCode(code: ErrorCode): string {
 
 function openAiType(code: ErrorCode): string {
   if (code === "insufficient_scope" || code === "tenant_suspended") return "permission_error";
-  if (code === "rate_limit_exceeded") return "requests";
+  if (code === "rate_limit_exceeded" || code === "stream_limit") return "requests";
   const { status } = errorKinds[code];
   if (status === 429) return "rate_limit_error";
   return status < 500 ? "invalid_request_error" : "server_error";

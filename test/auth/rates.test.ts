@@ -139,6 +139,43 @@ describe("a key with a limit", () => {
   });
 });
 
+describe("a limit of generations", () => {
+  it("counts those that have not ended, whoever ends them", async () => {
+    const key = await make({ tenant: "talker", limits: { concurrent_streams: 2 } });
+    await setTenant("talker", { limits: { requests_per_second: 100_000 } });
+    const prompt = { text_input: "over and over", max_tokens: 4_000 };
+    const begin = (headers: object = { prefer: "respond-async" }) =>
+      ask(`${served.url}/v2/models/${MODEL}/generate`, { body: prompt, headers: { ...key.headers, ...headers } });
+    const begun = [await begin(), await begin()];
+    expect(begun.map(({ status }) => status)).toEqual([202, 202]);
+    const refused = await begin();
+    expect([refused.status, refused.body]).toEqual([
+      429,
+      {
+        error: "the API key may have 2 generations at a time (concurrent_streams)",
+        code: "stream_limit",
+        limit: "concurrent_streams",
+        scope: "key",
+      },
+    ]);
+    expect((await infer(key)).status).toBe(200);
+    const cancel = { method: "DELETE", headers: key.headers };
+    expect((await ask(`${served.url}/v2/requests/${begun[0]?.body.id ?? ""}`, cancel)).status).toBe(204);
+    const stream = new AbortController();
+    const read = await fetch(`${served.url}/v2/models/${MODEL}/generate_stream`, {
+      method: "POST",
+      body: JSON.stringify(prompt),
+      headers: key.headers,
+      signal: stream.signal,
+    });
+    expect(read.status).toBe(200);
+    expect((await begin()).status).toBe(429);
+    // The client leaves, and after the grace nobody wants the stream.
+    stream.abort();
+    await expect.poll(async () => (await begin()).status, { timeout: 60_000, interval: 250 }).toBe(202);
+  });
+});
+
 describe("calls that admit nothing", () => {
   it("have a limit for each key and gateway, and requests are none of them", async () => {
     const key = await make({ tenant: "caller", limits: { requests_per_second: 1_000 } });

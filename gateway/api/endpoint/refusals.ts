@@ -28,6 +28,7 @@ export const queueRefusals: readonly ErrorCode[] = [
   "behind_of_state",
   "idempotency_mismatch",
   "tenant_limit",
+  "stream_limit",
   "queue_full",
   "outcome_unknown",
 ];

@@ -1,5 +1,6 @@
 /** The limits of keys and tenants, as administrators set them, and the budgets that they make. */
 import { z } from "zod";
+import type { OwnerLimit } from "#shared/queue/admission/limits.js";
 import type { Budget, OwnerRate } from "../../admission/budget.js";
 
 const ofKeys = {
@@ -7,6 +8,8 @@ const ofKeys = {
   requests_per_second: z.number().min(0).max(100_000).optional(),
   /** Admissions that a rested owner may have at once; absent: those of a second, at least one. */
   burst: z.number().int().min(0).max(1_000_000).optional(),
+  /** Generations that have not ended, queued ones included; 0 forbids all. */
+  concurrent_streams: z.number().int().min(0).max(1_000_000).optional(),
 };
 const ofTenants = {
   ...ofKeys,
@@ -60,6 +63,8 @@ export function limitsFault(of: LimitedKind, given: object): string | undefined 
 
 /** Whether an owner with these limits may take no more than one with the others. */
 export function isWithin(limits: Limits, others: Limits): boolean {
+  const { concurrent_streams: streams = Infinity } = limits;
+  if (streams > (others.concurrent_streams ?? Infinity)) return false;
   const [mine, most] = [limits, others].map((one) => rateOf("key", { id: "", limits: one }));
   if (most === undefined) return true;
   return mine !== undefined && mine.perSecond <= most.perSecond && mine.burst <= most.burst;
@@ -83,7 +88,10 @@ interface LimitedTenant {
  */
 export function budgetOf(key: Limited | undefined, tenant: LimitedTenant): Budget | undefined {
   const rates = [rateOf("key", key), rateOf("tenant", tenant)].filter((rate) => rate !== undefined);
-  return orNone({ rates, ...workOf(tenant) });
+  const { generations = [], ...work } = workOf(tenant);
+  const ofKey = key === undefined ? [] : generationsOf("k", key);
+  const all = [...ofKey, ...generations];
+  return orNone({ rates, ...work, generations: all.length === 0 ? undefined : all });
 }
 
 /** The budget of work that no client sends: rates are for clients alone. */
@@ -91,15 +99,26 @@ export function workBudgetOf(tenant: LimitedTenant): Budget | undefined {
   return orNone({ rates: [], ...workOf(tenant) });
 }
 
-function workOf({ weight, limits }: LimitedTenant): Pick<Budget, "weight" | "queued"> {
+function workOf(tenant: LimitedTenant): Pick<Budget, "weight" | "queued" | "generations"> {
+  const { weight, limits } = tenant;
   const { queued_requests: requests, queued_bytes: bytes } = limits;
   const hasQueued = requests !== undefined || bytes !== undefined;
-  return { weight, queued: hasQueued ? { requests, bytes } : undefined };
+  const generations = generationsOf("t", tenant);
+  return {
+    weight,
+    queued: hasQueued ? { requests, bytes } : undefined,
+    generations: generations.length === 0 ? undefined : generations,
+  };
+}
+
+function generationsOf(kind: "k" | "t", { id, limits }: Limited): OwnerLimit[] {
+  const { concurrent_streams: most } = limits;
+  return most === undefined ? [] : [{ name: `${kind}:${id}`, most }];
 }
 
 function orNone(budget: Budget): Budget | undefined {
-  const { rates, weight, queued } = budget;
-  return rates.length === 0 && weight === undefined && queued === undefined ? undefined : budget;
+  const { rates, ...others } = budget;
+  return rates.length === 0 && Object.values(others).every((one) => one === undefined) ? undefined : budget;
 }
 
 /**

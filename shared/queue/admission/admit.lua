@@ -74,6 +74,8 @@
 --           {'admitted', name, remaining, reset} {'known', kind, body, pin, name, remaining, reset}
 --                                    the same; the rate of this name (limits.lua) has room for so
 --                                    many requests more, and is rested in so many µs
+--           {'too-many', name}       refused: the owner of this name has as many generations as it
+--                                    may have (limits.lua)
 --           {'too-soon', name, wait} refused: its owner sent too many before, by the rate of this
 --                                    name, and may send another one in so many µs
 --           {'pinned', pin}          refused: a step without START whose sequence has another
@@ -293,7 +295,7 @@ local function admitUsual(lane, request, frame, ttl, deadline, name)
   return 'admitted'
 end
 
-local function admit(lane, request, frame, digest, ttl, deadline, attended, name, flags, expected, terms, most, job)
+local function admit(lane, place, request, frame, digest, ttl, deadline, attended, name, flags, expected, terms, most, job)
   if short and (flags == '0' or flags == '4') and name ~= '' and expected == '' and terms == '' and not job
     and isBriefOne(attended, digest, ttl) and not moved[lane.base .. ':' .. name] then
     local answer = admitUsual(lane, request, frame, ttl, deadline, name)
@@ -301,6 +303,8 @@ local function admit(lane, request, frame, digest, ttl, deadline, attended, name
   end
   local before = known(lane, request, digest, attended, job)
   if before then return before end
+  local tooMany = ledger.tooMany(place)
+  if tooMany then return tooMany end
   if job and job.again then
     if stageOf(jobKey(lane.base, job.name)) ~= job.was then return 'job-changed' end
     job.bytes = redis.call('HSTRLEN', jobKey(lane.base, job.name), 'body')
@@ -380,7 +384,7 @@ local function admit(lane, request, frame, digest, ttl, deadline, attended, name
     if not isBrief then record('out:' .. counted, lane.pin, digest, ttl, left, attended, entry, terms, job) end
     noteJob(lane, request, job, ttl, left, deadline, '', '0', digest)
     ledger.count(lane.model, tenant, counted, bytes,
-      isBrief and briefOf(bytes, '0', '', lane.pin, times, entry, terms) or bytes)
+      isBrief and briefOf(bytes, '0', '', lane.pin, times, entry, terms) or bytes, place)
     return 'admitted'
   end
   if not isBrief then record('out:' .. counted, lane.pin, digest, ttl, left, attended, nil, terms, job) end
@@ -416,7 +420,7 @@ local function admit(lane, request, frame, digest, ttl, deadline, attended, name
   noteSequence(lane.base, name, seq)
   noteJob(lane, request, job, ttl, left, deadline, name, step, digest)
   ledger.count(lane.model, tenant, counted, bytes, isBrief and briefOf(bytes, step, name, lane.pin, times, '', terms)
-    or HEAD.brief{bytes = bytes, step = step, sequence = name})
+    or HEAD.brief{bytes = bytes, step = step, sequence = name}, place)
   return 'admitted'
 end
 
@@ -500,7 +504,7 @@ for at = firstRequest, firstJob - 1, ARGV.requests.WIDTH do
     brief[request] = isBriefOne(ARGV.requests(at).attended, ARGV.requests(at).digest, ARGV.requests(at).ttl)
     local answer = ledger.tooSoon(request)
     if not answer then
-      answer = answerBy(admit, lane, ARGV.requests(at).name, ARGV.requests(at).frame, ARGV.requests(at).digest,
+      answer = answerBy(admit, lane, request, ARGV.requests(at).name, ARGV.requests(at).frame, ARGV.requests(at).digest,
         ARGV.requests(at).ttl, ARGV.requests(at).deadline, ARGV.requests(at).attended, ARGV.requests(at).sequence,
         ARGV.requests(at).flags, ARGV.requests(at).step, ARGV.requests(at).terms, ARGV.requests(at).mostParked,
         jobs[request])

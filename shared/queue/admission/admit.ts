@@ -10,8 +10,10 @@ import {
   limitNames,
   limitsOf,
   loadsOf,
+  type CallLimits,
   type CallNames,
   type LimitName,
+  type OwnerLimit,
   type QueuedLimits,
   type QueueLimits,
   type Shares,
@@ -34,6 +36,8 @@ export type Admission =
     }
   /** The request's owner sent too many before: the rate of this name has room again in `waitUs`. */
   | { readonly said: "too-soon"; readonly name: string; readonly waitUs: number }
+  /** The owner of this name has as many generations as it may have. */
+  | { readonly said: "too-many"; readonly name: string }
   /** A step without START whose sequence continues only under this pin. */
   | { readonly said: "pinned"; readonly pin: Pin }
   /** The next step of its sequence has this number, less or more than the number of the client. */
@@ -146,6 +150,8 @@ export interface Applicant extends RequestInBucket {
   readonly job?: JobPart | undefined;
   /** The rates of the request's owner; absent if the owner has none. */
   readonly rates?: readonly Rate[] | undefined;
+  /** The owners for whom the request counts as a generation; absent if none has a limit. */
+  readonly owners?: readonly OwnerLimit[] | undefined;
   /** The tenant's own limits in the queue; absent if it has none. */
   readonly queued?: QueuedLimits | undefined;
 }
@@ -165,6 +171,7 @@ const arrayAnswers = [
   "admitted",
   "known",
   "too-soon",
+  "too-many",
   "pinned",
   "failed",
   "ahead",
@@ -231,6 +238,7 @@ function admission(answer: unknown): Admission {
   const [first, second, body, pin, ...rate] = list(answer);
   const said = word(first, arrayAnswers);
   if (said === "admitted") return { said, rate: standingOf([second, body, pin]) };
+  if (said === "too-many") return { said, name: text(second) };
   if (said === "too-soon") return { said, name: text(second), waitUs: integer(body) };
   if (said === "start-required") return { said, why: word(second, pastReasons) };
   if (said === "queue-full") return { said, limit: word(second, limitNames) };
@@ -261,8 +269,9 @@ export async function admit(
   const jobs = applicants.flatMap(({ job }, i) => (job === undefined ? [] : { request: i + 1, ...jobArguments(job) }));
   const share = (rate: Rate) => (redis.isCluster ? shareOfRate(rate, bucket, buckets ?? 1) : rate);
   const rates = ratesOfCall(applicants, share);
+  const owners = ownersOfCall(applicants, redis.isCluster ? (buckets ?? 1) : 1);
   // What is undefined is not in the JSON.
-  const callLimits = { ...ofOthers, jobs: jobs.length === 0 ? undefined : ofJobs, rates };
+  const callLimits = { ...ofOthers, jobs: jobs.length === 0 ? undefined : ofJobs, rates, owners };
   const numbers = new Map<string, number>();
   const ready: string[] = [];
   const lanes = [];
@@ -333,6 +342,23 @@ function namesOf(applicants: readonly Applicant[]): CallNames {
     ...queuedOf(applicants),
     largest: applicants.reduce((most, one) => Math.max(most, bytesOf(one)), 0),
   };
+}
+
+/**
+ * @param buckets over which the counts of generations are divided; each admits at least one
+ * @returns undefined if no owner has a limit
+ */
+function ownersOfCall(applicants: readonly Applicant[], buckets: number): CallLimits["owners"] {
+  const all = new Map<string, OwnerLimit & { readonly of: number[] }>();
+  for (const [i, { owners = [] }] of applicants.entries()) {
+    for (const { name, most } of owners) {
+      const share = most === 0 ? 0 : Math.max(1, Math.round(most / buckets));
+      const known = all.get(name) ?? { name, most: share, of: [] };
+      known.of.push(i + 1);
+      all.set(name, known);
+    }
+  }
+  return all.size === 0 ? undefined : [...all.values()];
 }
 
 /** The limits of tenants that have some of their own. */

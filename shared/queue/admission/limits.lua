@@ -8,6 +8,8 @@
 --   again    whether a request without room may come again, because other buckets may leave some
 --   jobs     `models`, without sequences, and `all` for jobs, which leave a tenth to clients that
 --            wait; absent if the call has no jobs
+--   owners   who may have so many generations: each with a name, with `most`, and in `of` the numbers
+--            of its generations in this call; absent if there are none
 --   rates    of the requests' owners (rates.lua), each with the numbers of its requests in `of`;
 --            absent if no owner has any
 -- In a cluster the limits are for this bucket, and the gateway computes them from the counts of the
@@ -41,6 +43,14 @@ local function openLedger(load, json, tags, lanes, firstRequest, firstJob, now, 
     for _, request in ipairs(rate.of) do
       ratesOf[request] = ratesOf[request] or {}
       table.insert(ratesOf[request], rate)
+    end
+  end
+  local ownersOf = {}
+  for _, owner in ipairs(limits.owners or {}) do
+    want('g:' .. owner.name)
+    for _, request in ipairs(owner.of) do
+      ownersOf[request] = ownersOf[request] or {}
+      table.insert(ownersOf[request], owner)
     end
   end
   local loads = readLoads(load, fields)
@@ -83,6 +93,16 @@ local function openLedger(load, json, tags, lanes, firstRequest, firstJob, now, 
     return ratesOf[request] and tooSoonFor(ratesOf[request], us)
   end
 
+  -- Returns the answer to a generation whose owner has as many as it may have, or nil.
+  function ledger.tooMany(request)
+    local own = ownersOf[request]
+    if not own then return nil end
+    for i = 1, #own do
+      if loads['g:' .. own[i].name].items >= own[i].most then return {'too-many', own[i].name} end
+    end
+    return nil
+  end
+
   -- Count a request in the rates of its owner.
   -- Returns its answer, with the state of the rate of which the least is left, if there is one.
   function ledger.charge(request, answer)
@@ -95,7 +115,16 @@ local function openLedger(load, json, tags, lanes, firstRequest, firstJob, now, 
   end
 
   -- Count an admitted request. `facts` is its field in `open` (load.lua).
-  function ledger.count(model, tenant, name, bytes, facts)
+  --   request  its number in the call
+  function ledger.count(model, tenant, name, bytes, facts, request)
+    local own, names = ownersOf[request], {}
+    for i = 1, own and #own or 0 do
+      names[i] = own[i].name
+      add(loads['g:' .. names[i]], 0)
+    end
+    if own then
+      facts = (type(facts) == 'number' and facts .. '|0|' or facts) .. '|of:' .. table.concat(names, ',')
+    end
     add(loads['m:' .. model], bytes)
     add(loads['t:' .. tenant], bytes)
     add(loads.all, bytes)

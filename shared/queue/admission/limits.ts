@@ -39,6 +39,13 @@ export interface QueuedLimits {
   readonly bytes?: number | undefined;
 }
 
+/** How many generations that have not ended an owner may have. */
+export interface OwnerLimit {
+  /** As in `Rate`. */
+  readonly name: string;
+  readonly most: number;
+}
+
 /** The limits that can refuse a request. limits.lua has the same list. */
 const limits = ["total-bytes", "model-requests", "model-bytes", "tenant-requests", "tenant-bytes"] as const;
 export type LimitName = (typeof limits)[number];
@@ -73,6 +80,8 @@ export interface CallLimits {
   readonly keep: number;
   /** Whether a request without room may come again, because other buckets may leave some. */
   readonly again: boolean;
+  /** Absent if no owner has a limit of generations. */
+  readonly owners?: readonly (OwnerLimit & { readonly of: readonly number[] })[] | undefined;
   /** Absent if no request's owner has a rate. */
   readonly rates?: readonly CallRate[] | undefined;
 }

@@ -67,12 +67,16 @@ local function count()
       sum.items = sum.items + 1
       sum.bytes = sum.bytes + tonumber(found[i + 1]:match(PATTERN.brief(bytes)) or '0')
     end
+    for _, field in ipairs(ownerFields(found[i + 1])) do
+      sums[field] = sums[field] or {items = 0, bytes = 0}
+      sums[field].items = sums[field].items + 1
+    end
   end
   local before = redis.call('HGETALL', load)
   local changed = {}
   for i = 1, #before, 2 do
     local field = before[i]
-    if (field:match('^[mt]:') or field == 'all') and not sums[field] then changed[field] = {items = 0, bytes = 0} end
+    if (field:match('^[mtg]:') or field == 'all') and not sums[field] then changed[field] = {items = 0, bytes = 0} end
     local sum, was = sums[field], loadOf(before[i + 1])
     if sum and sum.items == was.items and sum.bytes == was.bytes then sums[field] = nil end
   end

@@ -1,9 +1,11 @@
 -- load.lua: the counts of the queue, in requests and in bytes of their frames, for each model, each
 -- tenant, and all together. Every script that admits or ends a request includes this file.
---   key `load:…`  hash: the sums of `m:<model>`, `t:<tenant>` and `all` (records/counts.ts)
+--   key `load:…`  hash: the sums of `m:<model>`, `t:<tenant>` and `all` (records/counts.ts); and of
+--                 `g:k:<key>` and `g:t:<tenant>`, the generations of owners who may have so many
 --   key `open:…`  hash: the name of each request that counts, as the outcome's key without `out:`,
 --                 with the request's bytes; for a step the first three facts of a brief request;
---                 for a brief request all facts (records/requests.ts)
+--                 for a brief request all facts (records/requests.ts). The three facts, `|of:` and
+--                 the names of its owners, with commas, for a generation that counts for them
 -- A request leaves the counts exactly once, because the field in `open` goes together with the
 -- bytes. So a script may let go a request that another script has let go before, or that never
 -- counted. Nothing that a person writes to these keys by hand makes a script fail: recount.lua
@@ -24,6 +26,13 @@ local function writeBrief(load, name, brief) redis.call('HSET', openKey(load), n
 
 -- Whether a field of `open` belongs to a step of a sequence.
 local function isStepsSize(size) return (size:match(PATTERN.brief(step)) or '0') ~= '0' end
+
+-- Returns the fields that count a request for its owners, by its field in `open`.
+local function ownerFields(size)
+  local owners, fields = size:match('^%d+|%d+|[^|]*|of:(.*)$'), {}
+  for name in (owners or ''):gmatch('[^,]+') do fields[#fields + 1] = 'g:' .. name end
+  return fields
+end
 
 local function loadOf(text)
   local items, bytes = (text or ''):match(PATTERN.load(items, bytes))
@@ -80,7 +89,16 @@ local function letGo(load, names, outside, sizes)
   if #names == 0 then return end
   local open = openKey(load)
   sizes = sizes or readOpen(load, names)
-  local gone, ofTenants, seen = {}, {}, {}
+  local gone, ofTenants, seen, loads, fields = {}, {}, {}, {}, {}
+  local function leave(field, items, bytes)
+    local sum = loads[field]
+    if not sum then
+      sum = {items = 0, bytes = 0}
+      loads[field] = sum
+      fields[#fields + 1] = field
+    end
+    sum.items, sum.bytes = sum.items + items, sum.bytes + bytes
+  end
   for i = 1, #names do
     local name = names[i]
     local size = sizes[name]
@@ -92,21 +110,15 @@ local function letGo(load, names, outside, sizes)
       ofTenants[tenant] = sum
       sum.items = sum.items + 1
       sum.bytes = sum.bytes + tonumber(size:match(PATTERN.brief(bytes)) or '0')
+      if size:find('|of:', 1, true) then
+        for _, field in ipairs(ownerFields(size)) do leave(field, 1, 0) end
+      end
     end
   end
   if #gone == 0 then return end
   redis.call('HDEL', open, unpack(gone))
-  local loads, fields = {}, {}
   for tenant, left in pairs(ofTenants) do
-    for _, field in ipairs(loadFields(tenant)) do
-      local sum = loads[field]
-      if not sum then
-        sum = {items = 0, bytes = 0}
-        loads[field] = sum
-        fields[#fields + 1] = field
-      end
-      sum.items, sum.bytes = sum.items + left.items, sum.bytes + left.bytes
-    end
+    for _, field in ipairs(loadFields(tenant)) do leave(field, left.items, left.bytes) end
   end
   local now = readLoads(load, fields)
   for field, sum in pairs(now) do
