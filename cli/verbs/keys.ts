@@ -21,6 +21,7 @@ interface CreateOptions {
   readonly expires?: number | string;
   readonly rps?: number;
   readonly burst?: number;
+  readonly streams?: number;
 }
 
 interface ListOptions {
@@ -43,10 +44,12 @@ export function addKeys(program: Command, open: OpenSession): void {
     .option("--expires <duration>", "how long it is good, such as 30d, or until which time", durationOrTime)
     .option("--rps <number>", "how many requests a second it may send", Number)
     .option("--burst <number>", "how many of them at once", Number)
-    .action(async ({ expires, rps, burst, ...terms }: CreateOptions, command: Command) => {
+    .option("--streams <number>", "how many generations it may have at a time", Number)
+    .action(async ({ expires, rps, burst, streams, ...terms }: CreateOptions, command: Command) => {
       const expiresAt = typeof expires === "number" ? new Date(Date.now() + expires).toISOString() : expires;
-      const limits = rps === undefined && burst === undefined ? undefined : { requests_per_second: rps, burst };
-      await printKey(open(command), "/v2/keys", printJson({ ...terms, limits, expires_at: expiresAt }));
+      const limits = { requests_per_second: rps, burst, concurrent_streams: streams };
+      const given = Object.values(limits).some((limit) => limit !== undefined) ? { limits } : {};
+      await printKey(open(command), "/v2/keys", printJson({ ...terms, ...given, expires_at: expiresAt }));
     });
 
   keys
