@@ -14,10 +14,12 @@ import type { CallNames, QueueLimits } from "#shared/queue/admission/limits.js";
 import { commit } from "#shared/queue/work/commit/commit.js";
 import { createGroup } from "#shared/queue/work/read/create-group.js";
 import { connectRedis, whenReady, type RedisClient } from "#shared/redis/connect.js";
+import { RequestBudget } from "../../gateway/admission/budget.js";
 import { AdmissionBatcher } from "../../gateway/admission/batcher.js";
 import { enqueue } from "../../gateway/admission/enqueue.js";
 import { QueueLoads } from "../../gateway/admission/loads.js";
 import { servedModel } from "../fixtures/served-models.js";
+import { seededRandom } from "../support/fleet/random.js";
 import { startRedisCluster, type RedisCluster } from "../support/brokers/redis-cluster.js";
 import { IDLE_MS, oneLane, onlyCall, put, result, take, LIMITS } from "../support/queue/lab.js";
 import { silentLog } from "../support/silent.js";
@@ -80,7 +82,7 @@ function gateway(name: string, loads = loadsWithin(limits)) {
     request: string,
     sequence?: number,
     bytes = 5,
-    { end = false, isJob = false } = {},
+    { end = false, isJob = false, budget }: { end?: boolean; isJob?: boolean; budget?: RequestBudget } = {},
   ): Promise<string> => {
     const asked = {
       model: servedModel(model),
@@ -91,6 +93,7 @@ function gateway(name: string, loads = loadsWithin(limits)) {
           : { id: { kind: "uint64" as const, value: BigInt(sequence) }, start: request === "r0", end },
       idempotencyKey: undefined,
       deadlineMs: 60_000,
+      budget,
     };
     try {
       await enqueue(queue, {
@@ -266,4 +269,20 @@ it("gives each bucket its part where the others cannot be heard", { timeout: 60_
     "queue-full",
     "queue-full",
   ]);
+});
+
+it("lets a rested owner send its burst, within a fifth, wherever the requests lie", async () => {
+  const ask = gateway("rated", loadsWithin({ ...limits, queue: 10_000 }));
+  const burst = 100;
+  const rate = { name: "k:rated", scope: "key", perSecond: 0.001, periodUs: 1e9, burst } as const;
+  const random = seededRandom(7);
+  const answers = await Promise.all(
+    Array.from({ length: 3 * burst }, (_, i) => {
+      const budget = new RequestBudget({ rates: [rate] });
+      return ask(random.between(0, BUCKETS - 1), `r${i + 1}`, undefined, 5, { budget });
+    }),
+  );
+  const admitted = answers.filter((answer) => answer === "admitted").length;
+  expect(new Set(answers)).toEqual(new Set(["admitted", "rate_limit_exceeded"]));
+  expect(Math.abs(admitted - burst)).toBeLessThanOrEqual(burst / 5);
 });
