@@ -11,6 +11,7 @@ import { KeyUses } from "./auth/key-uses.js";
 import { Keys } from "./auth/keys.js";
 import { KnownKeys } from "./auth/known-keys.js";
 import { OpenReaders } from "./auth/open-readers.js";
+import { limitsInForce, type LimitsOf } from "./auth/owner/limits.js";
 import type { AuthTerms } from "./auth/settings.js";
 import { TenantRecords } from "./auth/tenant-records.js";
 import { Tenants } from "./auth/tenants.js";
@@ -70,26 +71,31 @@ export async function openAuth(
   const stopping = new AbortController();
   const ofKeys = allKeys(file, inRedis);
   const now = () => records?.now() || ofKeys.now();
-  const tokens =
+  const limitsOf: LimitsOf = (id, record) => limitsInForce(id, file?.saysOf(id) ?? record, usualLimits);
+  const jwks =
     terms.tokens &&
-    records &&
-    new Tokens({
-      terms: terms.tokens,
-      jwks: await Jwks.open({
-        place: terms.tokens.jwks,
-        onFailure: (reason) => audit.note("jwks_failed", { reason }),
-        log,
-      }),
-      tenants: records,
-      now,
-      usualLimits,
-    });
-  const readers = new OpenReaders({ keys: tokens ? withTokens(ofKeys, tokens) : ofKeys, log });
-  const authenticator = new Authenticator({ keys: terms.keys && ofKeys, tokens, peppers, now, usualLimits });
+    (await Jwks.open({
+      place: terms.tokens.jwks,
+      onFailure: (reason) => audit.note("jwks_failed", { reason }),
+      log,
+    }));
+  const tokens =
+    terms.tokens && jwks && records && new Tokens({ terms: terms.tokens, jwks, tenants: records, now, limitsOf, log });
+  const readers = new OpenReaders({ keys: tokens ? withTokens(ofKeys, tokens, now) : ofKeys, log });
+  const authenticator = new Authenticator({
+    keys: terms.keys && ofKeys,
+    tokens,
+    peppers,
+    now,
+    limitsOf,
+    version: () => ofKeys.version,
+    tenants: records,
+  });
   const uses = new KeyUses({ authenticator, redis, now, log });
   const { signal } = stopping;
   const following = Promise.all([
     records?.follow(signal),
+    jwks?.follow(signal),
     file?.watch(signal),
     readers.watch(signal),
     uses.watch(signal),
@@ -98,7 +104,7 @@ export async function openAuth(
     stopping.abort();
     await following;
   });
-  const tenants = new Tenants({ redis });
+  const tenants = new Tenants({ redis, limitsOf });
   const calls = new CallRates({ perSecond: config.BATON_CALLS_PER_SECOND, burst: config.BATON_CALLS_BURST });
   return {
     guard: keyGuard({ authenticator: uses, readers, tenants, calls, audit: requestAudit }, terms.open),
@@ -116,11 +122,11 @@ export function openAdministration(
   surroundings: AdministrationSurroundings,
   services: Pick<Services, "requests" | "webhooks" | "schedules" | "files">,
 ): AdministrationServices {
+  const administration = terms.kind === "asks" ? administrationOf(terms.peppers, surroundings) : undefined;
   const areKeys = terms.kind === "asks" && terms.keys !== undefined;
-  const administration = areKeys ? administrationOf(terms.peppers, surroundings) : undefined;
   const { ticketing, audit } = surroundings;
   return {
-    keys: new KeyService(administration),
+    keys: new KeyService(areKeys ? administration : undefined),
     tenants: new TenantService({ administration, ...services }),
     tickets: new TicketService(ticketing && { ...ticketing, requests: services.requests, audit }),
   };
@@ -130,9 +136,7 @@ function administrationOf(
   peppers: readonly Buffer[],
   { redis, config, audit, hasInFile }: AdministrationSurroundings,
 ): Administration {
-  const [pepper] = peppers;
-  if (pepper === undefined) throw new TypeError("a file of peppers has one");
-  const keys = new Keys({ redis, pepper });
+  const keys = new Keys({ redis, pepper: peppers[0] });
   const mayChange = config.BATON_ADMIN_API === "on";
   return { keys, kept: new KeptKeys(redis, peppers), tenants: new TenantRecords(redis), mayChange, audit, hasInFile };
 }

@@ -163,7 +163,7 @@ export const errorKinds = {
       repositoryName: "'repository_name' specification is not supported",
       modelControl: "explicit model load / unload is not allowed if polling is enabled",
       administrationOff: "this gateway changes no keys and no tenants: BATON_ADMIN_API is off",
-      noKeys: "this deployment asks for no keys, so it knows nobody who may administer them (BATON_AUTH)",
+      noKeys: "this deployment asks for no API keys, so none can be administered (BATON_AUTH)",
       noTickets: "this deployment gives no tickets: they need BATON_AUTH and a pepper (BATON_AUTH_SECRET_FILE)",
       natsCredentials: "this deployment gives no credentials for NATS: BATON_NATS_SIGNING_SEED switches that on",
       sharedMemory: "Client shared memory is disabled. Send tensors in the request and take them from the response.",

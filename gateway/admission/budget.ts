@@ -4,7 +4,7 @@
  * HTTP" (version 11). Where key and tenant both have a rate, headers show the rate of which less is
  * left.
  */
-import { errorKinds, InferenceError } from "#shared/errors.js";
+import { errorKinds, InferenceError, type ErrorCode, type Limited } from "#shared/errors.js";
 import type { OwnerLimit, QueuedLimits } from "#shared/queue/admission/limits.js";
 import { shareOfRate, type Rate, type RateStanding } from "#shared/queue/pieces/rates.js";
 import type { RedisClient } from "#shared/redis/connect.js";
@@ -39,6 +39,7 @@ export class RequestBudget {
   readonly #budget: Budget;
   #headers: RateHeaders | undefined;
   #tell: ((headers: RateHeaders) => void) | undefined;
+  #refusedBy: ((error: InferenceError) => void) | undefined;
 
   constructor(budget: Budget) {
     this.#budget = budget;
@@ -46,6 +47,11 @@ export class RequestBudget {
 
   get rates(): readonly Rate[] {
     return this.#budget.rates;
+  }
+
+  /** The same for a further part of a request, which as a whole counts once. */
+  forPart(): RequestBudget {
+    return new RequestBudget({ ...this.#budget, rates: [] });
   }
 
   get weight(): Budget["weight"] {
@@ -66,7 +72,7 @@ export class RequestBudget {
     const scope = name.startsWith("k:") ? "key" : "tenant";
     const whose = scope === "key" ? "the API key" : "the tenant";
     const message = `${whose} may have ${most} generations at a time (concurrent_streams)`;
-    return new InferenceError("stream_limit", message, { limited: { limit: "concurrent_streams", scope } });
+    return this.#refusal("stream_limit", message, { limit: "concurrent_streams", scope });
   }
 
   /** The rates as a bucket counts them, which in a Redis Cluster has a share of each. */
@@ -82,6 +88,11 @@ export class RequestBudget {
   /** @param tell called with the headers when they are known, before the answer begins */
   onHeaders(tell: (headers: RateHeaders) => void): void {
     this.#tell = tell;
+  }
+
+  /** @param note called with each refusal by a limit of the owner */
+  onRefusal(note: (error: InferenceError) => void): void {
+    this.#refusedBy = note;
   }
 
   /** @param standing undefined if an earlier copy of the call was answered */
@@ -104,9 +115,13 @@ export class RequestBudget {
     const message =
       `${errorKinds.rate_limit_exceeded.texts.usual} requests per second: limit ${perSecond}, burst ${burst}. ` +
       `Please try again in ${durationText(waitMs)}.`;
-    return new InferenceError("rate_limit_exceeded", message, {
-      limited: { limit: "requests_per_second", scope, waitMs },
-    });
+    return this.#refusal("rate_limit_exceeded", message, { limit: "requests_per_second", scope, waitMs });
+  }
+
+  #refusal(code: ErrorCode, message: string, limited: Limited): InferenceError {
+    const error = new InferenceError(code, message, { limited });
+    this.#refusedBy?.(error);
+    return error;
   }
 
   #rateOf(name: string): OwnerRate | undefined {

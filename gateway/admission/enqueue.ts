@@ -13,7 +13,7 @@ import { adopt } from "#shared/queue/sequences/adopt.js";
 import type { PastReason } from "#shared/queue/pieces/past.js";
 import { bytesOf, type JobPart } from "#shared/queue/pieces/job.js";
 import { usualTerms, type WaitingTerms } from "#shared/queue/pieces/parking.js";
-import type { LimitName, QueueLimits } from "#shared/queue/admission/limits.js";
+import type { LimitName, OwnerLimit, QueueLimits } from "#shared/queue/admission/limits.js";
 import { passed } from "#shared/stages.js";
 import { realWorld } from "#shared/world.js";
 import type { AdmissionBatcher } from "./batcher.js";
@@ -144,8 +144,11 @@ export async function enqueue<Request extends AnyRequest>(
         return { said: "known", outcome: admission.outcome, version: admission.pin.version };
       case "too-soon":
         throw tooSoon(request, admission);
-      case "too-many":
+      case "too-many": {
+        const owner = request.budget?.generations?.find(({ name }) => name === admission.name);
+        if (owner !== undefined && (await comesAgain(queue, owner, applicant, place))) break;
         throw tooMany(request, admission.name);
+      }
       case "pinned": {
         const { pin } = admission;
         const model = queue.models.pinned(request.model.name, pin) ?? (await inherit(queue, applicant, place, pin));
@@ -266,7 +269,7 @@ function waitingTerms(
  */
 async function comesAgain(
   { loads, batcher, world = realWorld }: EnqueueSettings,
-  limit: LimitName | "sequences",
+  limit: LimitName | "sequences" | OwnerLimit,
   applicant: Applicant,
   place: Place,
 ): Promise<boolean> {
@@ -274,7 +277,8 @@ async function comesAgain(
   const { lane, tenant, queued } = applicant;
   const one = { model: lane.model, tenant, bytes: bytesOf(applicant), isJob: applicant.job !== undefined, queued };
   if (loads.hasRoom(limit, one)) return true;
-  const heard = loads.prepare({ models: [lane.model], tenants: [tenant] }, LATELY_MS);
+  const { owners } = applicant;
+  const heard = loads.prepare({ models: [lane.model], tenants: [tenant], owners }, LATELY_MS);
   if (heard === undefined) return false;
   await batcher.prepare(applicant, place, () => heard);
   return loads.hasRoom(limit, one);

@@ -100,6 +100,10 @@ export class LoadView {
 }
 
 /** The fields that count the requests of a call, beside `all`. */
-export function fieldsOf({ models, tenants }: CallNames): string[] {
-  return [...models.flatMap((name) => [`m:${name}`, `s:${name}`]), ...tenants.map((name) => `t:${name}`)];
+export function fieldsOf({ models, tenants, owners = [] }: CallNames): string[] {
+  return [
+    ...models.flatMap((name) => [`m:${name}`, `s:${name}`]),
+    ...tenants.map((name) => `t:${name}`),
+    ...owners.map(({ name }) => `g:${name}`),
+  ];
 }

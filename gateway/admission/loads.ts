@@ -16,6 +16,7 @@ import {
   type CallLimits,
   type CallNames,
   type LimitName,
+  type OwnerLimit,
   type QueuedLimits,
   type QueueLimits,
   type Shares,
@@ -130,6 +131,11 @@ export class QueueLoads implements Shares {
     };
   }
 
+  generationsOf(bucket: number, { name, most }: OwnerLimit): number {
+    if (!this.#settings.redis.isCluster) return most;
+    return this.#view.shareOf(`g:${name}`, "requests", bucket, most, this.#world.now());
+  }
+
   note(bucket: number, loads: readonly Load[]): void {
     if (this.#settings.redis.isCluster) this.#view.note(bucket, loads, this.#world.now());
   }
@@ -154,12 +160,19 @@ export class QueueLoads implements Shares {
    * Whether a request that a bucket refused may find room there at the next try, because other
    * buckets leave some.
    */
-  hasRoom(limit: LimitName | "sequences", { model, tenant, bytes, isJob, queued = {} }: Asking): boolean {
+  hasRoom(limit: LimitName | "sequences" | OwnerLimit, { model, tenant, bytes, isJob, queued = {} }: Asking): boolean {
     const { redis, limits } = this.#settings;
-    if (!redis.isCluster || !this.#view.knows({ models: [model], tenants: [tenant] }, this.#world.now() - KNOWN_MS)) {
+    if (
+      !redis.isCluster ||
+      !this.#view.knows(
+        { models: [model], tenants: [tenant], owners: typeof limit === "object" ? [limit] : undefined },
+        this.#world.now() - KNOWN_MS,
+      )
+    ) {
       return false;
     }
     const sum = (field: string, of: "requests" | "bytes") => this.#view.sum(field, of);
+    if (typeof limit === "object") return sum(`g:${limit.name}`, "requests") < limit.most;
     const share = (most: number) => (isJob || limits.leavesRoom === true ? jobsShare(most) : most);
     switch (limit) {
       case "total-bytes":

@@ -35,7 +35,8 @@ export async function submitLater(
   const shares = { jobs: share(limits?.laterJobs), bytes: share(limits?.laterBytes) };
   const { budget } = run.request;
   const later = { job, due, digest, ttlMs, record, rates: budget?.ratesIn(queue, job.bucket) };
-  const recorded = await changeInRedis(() => recordLater(redis, later, shares));
+  let copies = 0;
+  const recorded = await changeInRedis(() => recordLater(redis, later, shares, copies++ > 0));
   switch (recorded.said) {
     case "too-soon":
       throw tooSoon(run.request, recorded);

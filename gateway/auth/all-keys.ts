@@ -30,18 +30,30 @@ async function* none(ids: readonly string[]): AsyncGenerator<ReadonlyMap<string,
   yield await Promise.resolve(new Map(ids.map((id) => [id, undefined])));
 }
 
-/** @returns the same, and what there is of the subjects of tokens */
-export function withTokens(keys: KeyLookup, tokens: Tokens): KeyLookup {
+/**
+ * @param now Redis ms, by which tokens were judged
+ * @returns the same, and what there is of the subjects of tokens
+ */
+export function withTokens(keys: KeyLookup, tokens: Tokens, now: () => number): KeyLookup {
   return {
     get version() {
       return keys.version + tokens.version;
     },
-    now: () => keys.now(),
+    now,
     find: (id) => keys.find(id),
     peek: (id) => (isTokenId(id) ? tokens.peek(id) : keys.peek(id)),
     async *readAgain(ids) {
       yield* keys.readAgain(ids.filter((id) => !isTokenId(id)));
-      for (const id of ids.filter(isTokenId)) yield new Map([[id, await tokens.readAgain(id)]]);
+      let fault: unknown;
+      for (const id of ids.filter(isTokenId)) {
+        try {
+          yield new Map([[id, await tokens.readAgain(id)]]);
+        } catch (error) {
+          // A tenant that cannot be read keeps no other tenant's streams.
+          fault = error;
+        }
+      }
+      if (fault !== undefined) throw fault;
     },
   };
 }

@@ -14,6 +14,7 @@ export type AuditEvent =
   | "tenant_deleted"
   | "auth_failed"
   | "scope_refused"
+  | "rate_limited"
   | "ticket_issued"
   | "subscription_issued"
   | "acted_for"
@@ -36,6 +37,8 @@ export interface AuditDetails {
   /** The id of the key that did it, or the name of a program. */
   readonly actor?: string | undefined;
   readonly scope?: string | undefined;
+  /** The name of the limit that refused a request. */
+  readonly limit?: string | undefined;
   readonly method?: string | undefined;
   /** Without its query. */
   readonly path?: string | undefined;
@@ -64,6 +67,7 @@ const SECRETS = /[0-9A-Za-z]{38,}|\beyJ[\w-]*\.[\w.-]*|\btk_[\w.-]+/g;
 const REFUSALS: ReadonlySet<AuditEvent> = new Set([
   "auth_failed",
   "scope_refused",
+  "rate_limited",
   "host_refused",
   "origin_refused",
   "reply_forged",

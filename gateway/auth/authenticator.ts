@@ -4,19 +4,19 @@
  * about which keys there are.
  */
 import { hash, randomBytes, timingSafeEqual } from "node:crypto";
-import { errorKinds } from "#shared/errors.js";
+import { errorKinds, fixedError } from "#shared/errors.js";
 import { AuthFailure } from "./owner/auth-failure.js";
 import { readCredential, type CredentialTexts } from "./credential.js";
 import { faultOf } from "./owner/fault.js";
 import { allows } from "./owner/globs.js";
 import { digestOf, keyId } from "./key.js";
 import type { KnownKeys } from "./known-keys.js";
-import { budgetOf, limitsInForce, type TenantLimits } from "./owner/limits.js";
+import { budgetOf, limitsInForce, type LimitsOf } from "./owner/limits.js";
 import { isTokenId, type Owner } from "./owner/owner.js";
 import { digestIn, hashText, keyRecord, type KnownKey } from "./owner/records.js";
 import { requireScope, type Scope } from "./owner/scopes.js";
 import { Tickets, type Ticket } from "./tickets.js";
-import type { Tokens } from "./tokens/tokens.js";
+import type { TenantLookup, Tokens } from "./tokens/tokens.js";
 
 export interface AuthenticatorSettings {
   /** Undefined if no API key is good here. */
@@ -27,14 +27,20 @@ export interface AuthenticatorSettings {
   readonly peppers: readonly Buffer[];
   /** Redis ms, by which keys expire. */
   readonly now: () => number;
-  /** The limits of tenants that say nothing themselves. */
-  readonly usualLimits?: TenantLimits;
+  /** The limits of a tenant that are in force. */
+  readonly limitsOf?: LimitsOf;
+  /** Changes when a key or a tenant may have changed. */
+  readonly version?: () => number;
+  /** For tickets of operators that act for a tenant; absent if no record of a tenant is at hand. */
+  readonly tenants?: Pick<TenantLookup, "tenant"> | undefined;
 }
 
 /** A key whose secret was right once. */
 interface Verified {
   readonly digest: Buffer;
   readonly owner: Owner;
+  /** The version for which the owner was made. */
+  readonly version: number;
 }
 
 const { usual: INVALID, ticket: INVALID_TICKET } = errorKinds.invalid_api_key.texts;
@@ -81,15 +87,22 @@ export class Authenticator {
     const verified = this.#verified.get(compared);
     // A fast hash is enough for a comparison within one process: it never leaves the memory.
     const quick = hash("sha256", this.#salt + text, "buffer");
+    const version = this.#settings.version?.() ?? 0;
     if (timingSafeEqual(quick, verified?.digest ?? NONE) && verified !== undefined) {
-      return this.#whileGood(compared, verified.owner);
+      if (verified.version === version) return this.#whileGood(compared, verified.owner);
+      return this.#remember(compared, quick, version);
     }
     const expected = digestIn(compared.key);
     const matches = this.#settings.peppers.map((pepper) => timingSafeEqual(digestOf(text, pepper), expected));
     if (known === undefined) throw new AuthFailure("unknown", "invalid_api_key", INVALID);
     if (!matches.includes(true)) throw new AuthFailure("secret", "invalid_api_key", INVALID, known.key);
+    return this.#remember(known, quick, version);
+  }
+
+  /** @param digest of the right key */
+  #remember(known: KnownKey, digest: Buffer, version: number): Owner {
     const owner = this.#ownerOf(known);
-    this.#verified.set(known, { digest: quick, owner });
+    this.#verified.set(known, { digest, owner, version });
     return this.#whileGood(known, owner);
   }
 
@@ -105,11 +118,19 @@ export class Authenticator {
   }
 
   /** @returns the owner of a request with a ticket of this key */
-  #reader(known: KnownKey | undefined, { tenant }: Ticket): Owner {
+  #reader(known: KnownKey | undefined, { tenant }: Ticket): Owner | Promise<Owner> {
     if (known === undefined) throw new AuthFailure("unknown", "invalid_api_key", INVALID_TICKET);
     const owner = requireScope(this.#whileGood(known, this.#ownerOf(known)), "read");
-    if (tenant !== owner.tenant) requireScope(owner, "operator");
-    return { ...owner, tenant, scopes: READS };
+    const reader = { ...owner, tenant, scopes: READS };
+    if (tenant === owner.tenant) return reader;
+    requireScope(owner, "operator");
+    return this.#unlessSuspended(reader);
+  }
+
+  async #unlessSuspended(reader: Owner): Promise<Owner> {
+    const found = await this.#settings.tenants?.tenant(reader.tenant);
+    if (found?.record?.state === "suspended") throw fixedError("tenant_suspended", "usual");
+    return reader;
   }
 
   /** @throws InferenceError if the key or its tenant is good no longer */
@@ -125,7 +146,7 @@ export class Authenticator {
       keyId: key.id,
       key,
       expiresAt: key.expiresAt,
-      budget: budgetOf(key, limitsInForce(key.tenant, tenant, this.#settings.usualLimits)),
+      budget: budgetOf(key, (this.#settings.limitsOf ?? limitsInForce)(key.tenant, tenant)),
       scopes: new Set(key.scopes),
       models: key.models,
       mayUse: (model) => allows(key.models, model) && (tenant === undefined || allows(tenant.models, model)),

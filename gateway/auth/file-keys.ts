@@ -13,6 +13,7 @@ import { delay } from "#shared/retry.js";
 import type { Audit } from "./audit.js";
 import { KeysFileFault, readKeysFile, type FileRecords } from "./keys-file.js";
 import type { KnownKeys } from "./known-keys.js";
+import type { TenantSays } from "./owner/limits.js";
 import { parseRecord, keyRecord, tenantRecord, type TenantRecord, type KnownKey } from "./owner/records.js";
 
 export interface FileKeysSettings {
@@ -81,6 +82,11 @@ export class FileKeys {
     return this.#known.get(id);
   }
 
+  /** What the file says of a tenant; undefined if nothing. */
+  saysOf(tenant: string): TenantSays | undefined {
+    return this.#file.tenants.get(tenant);
+  }
+
   /** Whether the tenant has a key here that is not revoked. */
   hasKeyOf(tenant: string): boolean {
     return [...this.#known.values()].some(({ key }) => key.tenant === tenant && key.revokedAt === null);
@@ -144,9 +150,8 @@ export class FileKeys {
     const { keys, tenants } = this.#file;
     const { revoked, tenants: inRedis } = this.#inRedis;
     const all = [...keys].map(([id, key]) => {
-      const own = tenants.get(key.tenant) ?? inRedis.get(key.tenant);
-      const isSuspended = inRedis.get(key.tenant)?.state === "suspended";
-      const tenant = own !== undefined && isSuspended ? { ...own, state: "suspended" as const } : own;
+      // State and models are those in Redis, which jobs processes see, too.
+      const tenant = inRedis.get(key.tenant) ?? tenants.get(key.tenant);
       return [id, { key: { ...key, revokedAt: key.revokedAt ?? revoked.get(id) ?? null }, tenant }] as const;
     });
     this.#known = new Map(all);

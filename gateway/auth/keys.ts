@@ -66,8 +66,8 @@ export function makeKey(terms: RecordTerms, pepper: Buffer): MadeKey {
 
 export interface KeysSettings {
   readonly redis: RedisClient;
-  /** The secret under which Redis holds keys. */
-  readonly pepper: Buffer;
+  /** The secret under which Redis holds keys; undefined where no key is made. */
+  readonly pepper: Buffer | undefined;
 }
 
 export class Keys {
@@ -133,7 +133,9 @@ export class Keys {
 
   /** Makes a key that Redis does not have yet. */
   draft(terms: RecordTerms): MadeKey {
-    return makeKey(terms, this.#settings.pepper);
+    const { pepper } = this.#settings;
+    if (pepper === undefined) throw new TypeError("without a pepper no key is made");
+    return makeKey(terms, pepper);
   }
 
   /**

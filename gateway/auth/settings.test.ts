@@ -10,6 +10,7 @@ const schema = z.object({
   BATON_HOST: z.string(),
   BATON_TENANT_HEADER: z.string().default(""),
   BATON_TRUSTED_PROXIES: z.string().default(""),
+  BATON_DEFAULT_LIMITS: z.string().default("{}"),
 });
 const terms = (env: Record<string, string>) => authTerms(schema.parse({ BATON_HOST: "127.0.0.1", ...env }));
 
@@ -140,12 +141,9 @@ describe("the usual limits of tenants", () => {
     });
   });
 
-  it.each(["", "no JSON", "[]", "5", '{"burst": 3}', '{"tokens": 3}', '{"requests_per_second": -1}'])(
-    "are not %j",
-    (text) => {
-      expect(() => keyed(text)).toThrow("must be JSON with limits");
-    },
-  );
+  it("need a gateway that asks who its clients are", () => {
+    expect(() => terms({ BATON_DEFAULT_LIMITS: '{"burst": 3}' })).toThrow("BATON_DEFAULT_LIMITS needs BATON_AUTH");
+  });
 });
 
 describe("a gateway with tokens", () => {
@@ -191,6 +189,11 @@ describe("a gateway with tokens", () => {
       expect(() => terms({ ...tokens, BATON_JWT_JWKS })).toThrow("BATON_JWT_JWKS must be an https: URL");
     },
   );
+
+  it("does not start with a password in the address of its keys", () => {
+    const BATON_JWT_JWKS = "https://user:secret@id.example/keys";
+    expect(() => terms({ ...tokens, BATON_JWT_JWKS })).toThrow("must not contain a user name or a password");
+  });
 
   it("does not start without the keys, the issuer and the audience, or with a proxy's tenants", () => {
     for (const name of ["BATON_JWT_JWKS", "BATON_JWT_ISSUER", "BATON_JWT_AUDIENCE"]) {

@@ -4,7 +4,7 @@
  */
 import { z } from "zod";
 import { UnusableError } from "#shared/exit.js";
-import { limitNames, limitsFault, limitsRecord, type TenantLimits } from "./owner/limits.js";
+import { parseLimits, type TenantLimits } from "./owner/limits.js";
 import { readPeppers } from "./pepper.js";
 import { tokenSettings, tokenTerms, type TokenTerms } from "./tokens/settings.js";
 
@@ -62,14 +62,6 @@ export const authSettings = {
       "Where API keys are: in `redis`, in the `file` of `BATON_KEYS_FILE`, or in `both`. Unset: `both` if there is a " +
         "file, otherwise `redis`.",
     ),
-  BATON_DEFAULT_LIMITS: z
-    .string()
-    .default("{}")
-    .refine((text) => limitsIn(text) !== undefined, `must be JSON with limits: ${limitNames("tenant").join(", ")}`)
-    .describe(
-      "The limits of tenants that have none themselves, as JSON: `requests_per_second`, `burst` for how many of them " +
-        "at once, `queued_requests` and `queued_bytes`.",
-    ),
   BATON_CALLS_PER_SECOND: z.coerce
     .number()
     .positive()
@@ -117,6 +109,7 @@ const authConfig = z.object({
   BATON_HOST: z.string(),
   BATON_TENANT_HEADER: z.string(),
   BATON_TRUSTED_PROXIES: z.string(),
+  BATON_DEFAULT_LIMITS: z.string(),
 });
 
 export type AuthConfig = z.infer<typeof authConfig>;
@@ -154,6 +147,7 @@ export function authTerms(config: AuthConfig): AuthTerms {
   const address = published ?? host;
   const ways = waysIn(auth ?? "off") ?? [];
   if (ways.length === 0) {
+    if (config.BATON_DEFAULT_LIMITS !== "{}") throw new UnusableError("BATON_DEFAULT_LIMITS needs BATON_AUTH.");
     if (isLoopback(address)) return { kind: "off" };
     if (auth === "off" && insecure !== undefined) {
       if (config.BATON_TENANT_HEADER === "" || config.BATON_TRUSTED_PROXIES !== "") return { kind: "off" };
@@ -173,22 +167,10 @@ export function authTerms(config: AuthConfig): AuthTerms {
     kind: "asks",
     open: new Set(parseOpen(config.BATON_AUTH_OPEN)),
     peppers: file === undefined ? [] : readPeppers(file),
-    usualLimits: limitsIn(config.BATON_DEFAULT_LIMITS) ?? {},
+    usualLimits: parseLimits(config.BATON_DEFAULT_LIMITS) ?? {},
     keys: ways.includes("keys") ? { file: keysFile(config) } : undefined,
     tokens: ways.includes("jwt") ? tokenTerms(config) : undefined,
   };
-}
-
-/** @returns undefined if the text is no JSON with limits */
-function limitsIn(text: string): TenantLimits | undefined {
-  let given: unknown;
-  try {
-    given = JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-  const areLimits = typeof given === "object" && given !== null && limitsFault("tenant", given) === undefined;
-  return areLimits ? limitsRecord.tenant.parse(given) : undefined;
 }
 
 type WayIn = "keys" | "jwt";

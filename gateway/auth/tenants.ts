@@ -9,19 +9,22 @@ import type { RedisClient } from "#shared/redis/connect.js";
 import { askRedis } from "../admission/ask-redis.js";
 import { RequestBudget } from "../admission/budget.js";
 import { allows } from "./owner/globs.js";
-import { workBudgetOf } from "./owner/limits.js";
+import { limitsInForce, workBudgetOf, type LimitedTenant, type LimitsOf } from "./owner/limits.js";
 import { tenantRecord, type TenantRecord } from "./owner/records.js";
 
 /** What work of a tenant may do that no client sends. */
 export interface TenantTerms {
   /** Whether the tenant may use the model of a name. */
   readonly mayUse: (model: string) => boolean;
-  /** Undefined if the tenant has no limits of its own. */
+  /** The limits of the tenant that are in force. */
+  readonly limited: LimitedTenant;
+  /** Undefined if the tenant has no limits. */
   readonly budget: RequestBudget | undefined;
 }
 
 export interface TenantsSettings {
   readonly redis: RedisClient;
+  readonly limitsOf?: LimitsOf;
   /** In ms, for example of `performance.now()`. */
   readonly now?: () => number;
 }
@@ -43,9 +46,11 @@ export class Tenants {
   async termsOf(tenant: string): Promise<TenantTerms> {
     const record = await this.#find(tenant);
     if (record?.state === "suspended") throw fixedError("tenant_suspended", "usual");
-    const budget = record && workBudgetOf(record);
+    const limited = (this.#settings.limitsOf ?? limitsInForce)(tenant, record);
+    const budget = workBudgetOf(limited);
     return {
       mayUse: (model) => record === undefined || allows(record.models, model),
+      limited,
       budget: budget && new RequestBudget(budget),
     };
   }

@@ -35,11 +35,10 @@ export function isRefusal(error: unknown): error is InferenceError {
 export function errorReply(error: unknown, shape: ErrorShape = "kserve", status?: number): Reply {
   const { status: usual, retry } = errorKinds[clientError(error).code];
   const headers: Record<string, string> = { "content-type": "application/json" };
-  if (retry) headers["retry-after"] = "1";
-  const { waitMs } = (isRefusal(error) ? error.limited : undefined) ?? {};
+  const { waitMs = retry ? USUAL_WAIT_MS : undefined } = (isRefusal(error) ? error.limited : undefined) ?? {};
   if (waitMs !== undefined) {
     headers["retry-after"] = String(Math.max(1, Math.ceil(waitMs / 1_000)));
-    headers["retry-after-ms"] = String(waitMs);
+    if ((status ?? usual) === 429) headers["retry-after-ms"] = String(waitMs);
   }
   // Browsers cache a 410 for ever, and its resource may come back: a job runs again.
   if ((status ?? usual) === 410) headers["cache-control"] = "no-store";
@@ -48,6 +47,9 @@ export function errorReply(error: unknown, shape: ErrorShape = "kserve", status?
   if (error instanceof UnsupportedEncoding) headers["accept-encoding"] = UnsupportedEncoding.supported;
   return { status: status ?? usual, headers, body: [errorBody(error, shape)] };
 }
+
+/** When to try again if nothing says when it helps, in ms. */
+const USUAL_WAIT_MS = 1_000;
 
 /** The challenge of a refused credential (RFC 6750, section 3). */
 function challengeOf(error: unknown): string | undefined {

@@ -54,7 +54,9 @@ describe("a request with a key", () => {
         authenticator: { judge },
         tenants: {
           termsOf: (tenant) =>
-            tenant === "gone" ? Promise.reject(fixedError("tenant_suspended", "usual")) : Promise.resolve({ mayUse: startsWithB, budget: undefined }),
+            tenant === "gone"
+              ? Promise.reject(fixedError("tenant_suspended", "usual"))
+              : Promise.resolve({ mayUse: startsWithB, limited: { id: tenant, limits: {} }, budget: undefined }),
         },
         readers: { add: () => () => undefined },
       },

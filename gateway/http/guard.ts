@@ -4,11 +4,12 @@
  */
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { DEFAULT_TENANT, isTenant } from "#shared/contract/tenant.js";
-import { fixedError } from "#shared/errors.js";
+import { fixedError, InferenceError } from "#shared/errors.js";
 import type { Authenticator } from "../auth/authenticator.js";
 import type { EndReader, OpenReaders } from "../auth/open-readers.js";
 import type { CallRates } from "../auth/call-rates.js";
 import { allows } from "../auth/owner/globs.js";
+import { budgetOf } from "../auth/owner/limits.js";
 import { anyOwner, type Owner } from "../auth/owner/owner.js";
 import { requireScope, type Scope } from "../auth/owner/scopes.js";
 import type { OpenGroup } from "../auth/settings.js";
@@ -30,6 +31,8 @@ export interface Asking {
 export interface RequestNotes {
   /** Notes a refusal; errors that are no refusal of a key or right are ignored. */
   refused(error: unknown, incoming: IncomingMessage, requestId?: string): void;
+  /** Notes that a limit of the owner has refused a request. */
+  limited(owner: Owner, error: InferenceError, incoming?: IncomingMessage): void;
   /** Notes that an operator acts for a tenant. */
   acted(operator: Owner, tenant: string): void;
 }
@@ -142,9 +145,10 @@ async function actingFor(
   const owner = requireScope(await asked, "operator");
   const [tenant = "", another] = named;
   if (another !== undefined || !isTenant(tenant)) throw fixedError("invalid_argument", "tenant");
-  const { mayUse } = await tenants.termsOf(tenant);
+  const { mayUse, limited } = await tenants.termsOf(tenant);
   audit?.acted(owner, tenant);
-  return { ...owner, tenant, mayUse: (model) => allows(owner.models, model) && mayUse(model) };
+  const budget = budgetOf(owner.key, limited);
+  return { ...owner, tenant, budget, mayUse: (model) => allows(owner.models, model) && mayUse(model) };
 }
 
 /** How a page in a browser gives a ticket to its WebSocket, which takes no headers. */
@@ -156,7 +160,7 @@ function ticketsIn(target: string, protocols: readonly string[]): string[] {
   const inQuery = target.includes("?") ? new URLSearchParams(query).getAll("ticket") : [];
   const offered = protocols.flatMap((header) => header.split(",")).map((one) => one.trim());
   const inProtocols = offered.filter((one) => one.startsWith(TICKET_PROTOCOL));
-  return [...inQuery, ...inProtocols.map((one) => one.slice(TICKET_PROTOCOL.length))];
+  return [...inQuery, ...inProtocols.map((one) => one.slice(TICKET_PROTOCOL.length))].filter((one) => one !== "");
 }
 
 /**
@@ -187,7 +191,12 @@ export function admitTo(guard: Guard, asking: Asking, right: Scope | "any"): Own
 export function admitCall(guard: Guard, asking: Asking, right: Scope | "any"): Owner | Promise<Owner> {
   const owner = admitTo(guard, asking, right);
   const counted = (found: Owner): Owner => {
-    guard.countCall?.(found);
+    try {
+      guard.countCall?.(found);
+    } catch (error) {
+      if (error instanceof InferenceError) guard.audit?.limited(found, error);
+      throw error;
+    }
     return found;
   };
   return owner instanceof Promise ? owner.then(counted) : counted(owner);

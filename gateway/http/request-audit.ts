@@ -1,6 +1,6 @@
 /** Notes refused requests in the audit. */
 import type { IncomingMessage } from "node:http";
-import { errorKinds, type ErrorCode } from "#shared/errors.js";
+import { errorKinds, type ErrorCode, type InferenceError } from "#shared/errors.js";
 import { AuthFailure } from "../auth/owner/auth-failure.js";
 import type { Audit, AuditDetails, AuditEvent } from "../auth/audit.js";
 import type { Owner } from "../auth/owner/owner.js";
@@ -28,6 +28,15 @@ export class RequestAudit {
       const key = { key_id: by?.keyId, tenant: by?.tenant };
       this.#note("scope_refused", error.code, incoming, { reason: scope, scope, ...key, request_id: requestId });
     }
+  }
+
+  /** Notes that a limit of the owner has refused the request. */
+  limited({ keyId, tenant }: Owner, { code, limited }: InferenceError, incoming?: IncomingMessage): void {
+    if (limited === undefined) return;
+    const { limit, scope } = limited;
+    const details = { reason: limit, limit, scope, key_id: keyId, tenant };
+    if (incoming !== undefined) this.#note("rate_limited", code, incoming, details);
+    else this.#audit.note("rate_limited", { ...details, status: errorKinds[code].status });
   }
 
   acted({ keyId }: Owner, tenant: string): void {

@@ -9,7 +9,7 @@ import type { JobState } from "#shared/queue/jobs/view.js";
 import { jobsKey } from "#shared/queue/keys.js";
 import { stageText } from "#shared/queue/pieces/job.js";
 import type { RedisClient } from "#shared/redis/connect.js";
-import type { RequestBudget } from "../admission/budget.js";
+import { RequestBudget } from "../admission/budget.js";
 import { askRedis } from "../admission/ask-redis.js";
 import type { ModelName } from "../fleet/models.js";
 import type { Jobs } from "../jobs/jobs.js";
@@ -125,14 +125,15 @@ export class JobService {
    * meanwhile.
    * @throws InferenceError
    */
-  async retry({ tenant, mayUse }: Caller, id: string): Promise<ToldJob> {
+  async retry({ tenant, mayUse, budget }: Caller, id: string): Promise<ToldJob> {
     const { jobs } = this.#settings;
     const job = addressOf(tenant, id);
     const view = await jobs.read(job);
     if (view.state !== "failed" && view.state !== "expired") throw fixedError("job_not_retryable", "usual");
     const waitMs = waitOf(JSON.parse(view.options) as JobOptions, view.seenAt);
     if (waitMs === undefined) throw fixedError("job_not_retryable", "deadline");
-    await jobs.runAgain(job, view, waitMs, { mayUse });
+    // Rates count submissions, and this job was submitted before.
+    await jobs.runAgain(job, view, waitMs, { mayUse, budget: budget && new RequestBudget(budget).forPart() });
     return jobs.tellQueued(job);
   }
 

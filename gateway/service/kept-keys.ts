@@ -8,6 +8,7 @@ import { keepFirst, readKept } from "#shared/queue/owners/kept.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { askRedis, changeInRedis } from "../admission/ask-redis.js";
 import type { MadeKey } from "../auth/keys.js";
+import { keyRecord } from "../auth/owner/records.js";
 import { SealedError, SecretBox } from "../webhooks/secrets.js";
 import type { Caller } from "./caller.js";
 
@@ -62,7 +63,7 @@ export class KeptKeys {
   #replay(sealed: string, name: string, digest: string): MadeKey & { readonly isReplayed: boolean } {
     const { asked, record, text } = JSON.parse(this.#open(sealed, name)) as Kept;
     if (asked !== digest) throw fixedError("idempotency_mismatch", "usual");
-    return { record, text, isReplayed: true };
+    return { record: keyRecord.parse(record), text, isReplayed: true };
   }
 
   #open(sealed: string, name: string): string {

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { sharedSettings } from "#shared/settings.js";
 import { parseWeights } from "../admission/weights.js";
+import { limitNames, parseLimits } from "../auth/owner/limits.js";
 import { fileSettings } from "../files/settings.js";
 import { subscriptionSettings } from "../subscriptions/settings.js";
 import { webhookSettings } from "../webhooks/settings.js";
@@ -20,6 +21,14 @@ export const serviceSettings = sharedSettings.extend({
     )
     .describe(
       "The shares of tenants while requests wait, such as `a=1,b=2`. A tenant that the setting does not name has 1.",
+    ),
+  BATON_DEFAULT_LIMITS: z
+    .string()
+    .default("{}")
+    .refine((text) => parseLimits(text) !== undefined, `must be JSON with limits: ${limitNames("tenant").join(", ")}`)
+    .describe(
+      "The limits of tenants that have none themselves, as JSON: `requests_per_second`, `burst` for how many of them " +
+        "at once, `concurrent_streams`, `queued_requests` and `queued_bytes`. The same for gateways and jobs processes.",
     ),
   BATON_MAX_JSON_BYTES: z.coerce
     .number()

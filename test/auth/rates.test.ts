@@ -60,6 +60,24 @@ describe("a key with a limit", () => {
     expect(headers.get("x-ratelimit-remaining-requests")).toBe("0");
   });
 
+  it("is a line of the audit when it refuses, with many of its kind", async () => {
+    const key = await limited(1);
+    await Promise.all(Array.from({ length: 5 }, () => infer(key)));
+    const gateway = served.fleet.gateways[0]?.member.process ?? expect.fail("no gateway");
+    const { fields } = await gateway.waitForLine(
+      "rate_limited",
+      ({ fields }) => fields["event"] === "rate_limited" && fields["key_id"] === key.id,
+    );
+    expect(fields).toMatchObject({ audit: true, limit: "requests_per_second", scope: "key", status: 429, count: 4 });
+  });
+
+  it("counts a completion of several prompts once", async () => {
+    const key = await limited(1);
+    const prompts = { model: MODEL, prompt: ["a lap", "another", "a third"], max_tokens: 2 };
+    const complete = () => ask(`${served.url}/v1/completions`, { body: prompts, headers: key.headers });
+    expect([(await complete()).status, (await complete()).status]).toEqual([200, 429]);
+  });
+
   it("reads how much is left in each answer, on every way", async () => {
     const key = await limited(10);
     const left = (headers: { get(name: string): string | null }): unknown[] =>

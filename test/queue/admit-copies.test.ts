@@ -180,6 +180,7 @@ describe("a call of many requests", () => {
     const shares = {
       prepare: () => undefined,
       limitsOf: () => limits,
+      generationsOf: (_: number, { most }: { readonly most: number }) => most,
       note: () => undefined,
       noteFull: () => undefined,
     };

@@ -77,6 +77,8 @@ export class Asked<P extends Parameters = Parameters, M extends Members = Member
     const { budget } = this.caller;
     if (budget === undefined) return undefined;
     const own = new RequestBudget(budget);
+    const owner = this.#owner;
+    if (owner !== undefined) own.onRefusal((error) => this.#terms.guard.audit?.limited(owner, error, this.incoming));
     own.onHeaders((headers) => {
       if (!this.outgoing.headersSent) for (const name in headers) this.outgoing.setHeader(name, headers[name] ?? "");
     });

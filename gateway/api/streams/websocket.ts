@@ -57,6 +57,8 @@ export interface WebSocketSettings {
   readonly pingMs?: number;
 }
 
+/** The protocol that a client offers beside a ticket. */
+const PROTOCOL = "baton.v1";
 const defaultPingMs = 15_000;
 /** Largest message of a client, in bytes; after a larger message `ws` closes the connection. */
 const maxPayload = 1_048_576;
@@ -85,7 +87,8 @@ export class WebSocketEndpoint {
     maxPayload,
     perMessageDeflate: false,
     // A browser gives up if the answer selects none of its protocols, and a ticket is no protocol.
-    handleProtocols: (offered) => [...offered].find((one) => !one.startsWith(TICKET_PROTOCOL)) ?? false,
+    handleProtocols: (offered) =>
+      offered.has(PROTOCOL) ? PROTOCOL : ([...offered].find((one) => !one.startsWith(TICKET_PROTOCOL)) ?? false),
   });
   #closing = false;
 

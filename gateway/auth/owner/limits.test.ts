@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { budgetOf, isWithin, limitsFault, limitsInForce, workBudgetOf } from "./limits.js";
+import { budgetOf, isWithin, limitsFault, limitsInForce, parseLimits, workBudgetOf } from "./limits.js";
 
 describe("limits", () => {
   it.each<[object, string | undefined]>([
@@ -14,9 +14,17 @@ describe("limits", () => {
     [{ requests_per_second: "10" }, "requests_per_second: "],
     [{ requests_per_second: 1, burst: 1.5 }, "burst: "],
     [{ burst: 5 }, "burst needs requests_per_second"],
+    [{ requests_per_second: 0.000_1, burst: 1_000_000 }, "burst: is too large for so low a rate"],
   ])("%j are refused by name, or good", (given, fault) => {
     const found = limitsFault("key", given);
     expect(fault === undefined ? found : found?.slice(0, fault.length)).toBe(fault);
+  });
+
+  it("are read from a setting", () => {
+    expect(parseLimits('{"requests_per_second": 0.5, "burst": 3}')).toEqual({ requests_per_second: 0.5, burst: 3 });
+    for (const text of ["", "no JSON", "[1]", "5", '{"burst": 3}', '{"tokens": 3}', '{"requests_per_second": -1}']) {
+      expect([text, parseLimits(text)]).toEqual([text, undefined]);
+    }
   });
 
   it("of a tenant may also be about its queue", () => {

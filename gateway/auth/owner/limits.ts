@@ -43,6 +43,9 @@ export function limitNames(of: LimitedKind): string[] {
 /** The lowest rate besides 0: one admission in about three hours. */
 const LEAST_PER_SECOND = 0.000_1;
 
+/** The longest time until an owner is rested, in s. Redis counts it in µs, exactly. */
+const LONGEST_REST_S = 1_000_000_000;
+
 /** @returns what is wrong with limits that an administrator gives; undefined if nothing is */
 export function limitsFault(of: LimitedKind, given: object): string | undefined {
   const names = limitNames(of);
@@ -55,8 +58,9 @@ export function limitsFault(of: LimitedKind, given: object): string | undefined 
   }
   const { requests_per_second: perSecond, burst } = data;
   if (burst !== undefined && perSecond === undefined) return "burst needs requests_per_second";
-  if (perSecond !== undefined && perSecond > 0 && perSecond < LEAST_PER_SECOND) {
-    return `requests_per_second: must be 0, or at least ${LEAST_PER_SECOND}`;
+  if (perSecond !== undefined && perSecond > 0) {
+    if (perSecond < LEAST_PER_SECOND) return `requests_per_second: must be 0, or at least ${LEAST_PER_SECOND}`;
+    if (burst !== undefined && burst / perSecond > LONGEST_REST_S) return "burst: is too large for so low a rate";
   }
   return undefined;
 }
@@ -70,12 +74,24 @@ export function isWithin(limits: Limits, others: Limits): boolean {
   return mine !== undefined && mine.perSecond <= most.perSecond && mine.burst <= most.burst;
 }
 
+/** @returns undefined if the text is no JSON with limits of a tenant */
+export function parseLimits(text: string): TenantLimits | undefined {
+  let given: unknown;
+  try {
+    given = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  const areLimits = typeof given === "object" && given !== null && limitsFault("tenant", given) === undefined;
+  return areLimits ? limitsRecord.tenant.parse(given) : undefined;
+}
+
 interface Limited {
   readonly id: string;
   readonly limits: Limits;
 }
 
-interface LimitedTenant {
+export interface LimitedTenant {
   readonly id: string;
   readonly limits: TenantLimits;
   readonly weight?: number | undefined;
@@ -121,15 +137,20 @@ function orNone(budget: Budget): Budget | undefined {
   return rates.length === 0 && Object.values(others).every((one) => one === undefined) ? undefined : budget;
 }
 
+/** @returns the limits of a tenant that are in force */
+export type LimitsOf = (id: string, record: TenantSays | undefined) => LimitedTenant;
+
+/** What a record or a file says of a tenant. */
+export interface TenantSays {
+  readonly limits: TenantLimits;
+  readonly weight?: number | undefined;
+}
+
 /**
  * @param record undefined if there is none
  * @param usual of the deployment, for a tenant that says nothing itself
  */
-export function limitsInForce(
-  id: string,
-  record: { readonly limits: TenantLimits; readonly weight?: number | undefined } | undefined,
-  usual: TenantLimits = {},
-): LimitedTenant {
+export function limitsInForce(id: string, record: TenantSays | undefined, usual: TenantLimits = {}): LimitedTenant {
   const own = record?.limits ?? {};
   return { id, limits: Object.keys(own).length === 0 ? usual : own, weight: record?.weight };
 }

@@ -31,7 +31,7 @@ describe("the claims of a token", () => {
     ["models as a text", { models: "a b" }, [], ["a", "b"]],
     ["nothing more", {}, [], ["*"]],
     ["no models", { models: [] }, [], []],
-    ["null", { scope: null, models: null }, [], ["*"]],
+    ["no scopes", { scope: null }, [], ["*"]],
   ])("say what the request may do: %s", (_, claims, scopes, models) => {
     expect(owner({ tenant: "acme", ...claims })).toEqual({ tenant: "acme", scopes, models });
   });
@@ -48,6 +48,7 @@ describe("the claims of a token", () => {
     ["a number for a tenant", { tenant: 5 }, { claim: "tenant", isMissing: false }],
     ["scopes of no form", { tenant: "a", scope: { infer: true } }, { claim: "scope", isMissing: false }],
     ["a scope that is no text", { tenant: "a", scope: ["infer", 5] }, { claim: "scope", isMissing: false }],
+    ["null for models", { tenant: "a", models: null }, { claim: "models", isMissing: false }],
     ["models that are no globs", { tenant: "a", models: ["a/b"] }, { claim: "models", isMissing: false }],
     ["too many models", { tenant: "a", models: Array(65).fill("a") }, { claim: "models", isMissing: false }],
   ])("are refused by name: %s", (_, claims, fault) => {

@@ -26,9 +26,15 @@ export function ownerIn(claims: Claims, names: ClaimNames): ClaimedOwner | Claim
   if (typeof tenant !== "string" || !isTenant(tenant)) return { claim: names.tenant, isMissing: tenant === undefined };
   const scopes = wordsOf(claimAt(claims, names.scope) ?? []);
   if (scopes === undefined) return { claim: names.scope, isMissing: false };
-  const models = wordsOf(claimAt(claims, names.models) ?? everyModel);
+  const models = wordsOf(modelsAt(claims, names.models));
   if (models === undefined || globsFault(models) !== undefined) return { claim: names.models, isMissing: false };
   return { tenant, scopes: new Set(scopes.filter(isScope)), models };
+}
+
+/** A token without the claim may use every model; one with `null` says nothing that is sure. */
+function modelsAt(claims: Claims, path: string): unknown {
+  const found = claimAt(claims, path);
+  return found === undefined ? everyModel : found;
 }
 
 /** @param path the name of a claim, which may have dots itself, or a path into objects */

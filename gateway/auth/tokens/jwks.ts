@@ -15,6 +15,7 @@ import {
 import type { Logger } from "pino";
 import { z } from "zod";
 import { UnusableError } from "#shared/exit.js";
+import { delay } from "#shared/retry.js";
 import { realWorld, type World } from "#shared/world.js";
 import type { JwksPlace } from "./settings.js";
 
@@ -69,6 +70,14 @@ export class Jwks {
     const opened = new Jwks(settings);
     if ((await opened.#readAgain()) || "url" in settings.place) return opened;
     throw new UnusableError(`BATON_JWT_JWKS names a file without a readable key set: ${settings.place.path}.`);
+  }
+
+  /** Reads the keys anew from time to time until `signal` aborts, also if no token comes. */
+  async follow(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await delay(FRESH_MS, signal, this.#world);
+      if (!signal.aborted && this.#age() >= FRESH_MS) await this.#readAgain();
+    }
   }
 
   /**

@@ -94,6 +94,10 @@ function placeOf(text: string): JwksPlace {
   if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(text)) return { path: text };
   const url = URL.canParse(text) ? new URL(text) : undefined;
   const isLocal = url !== undefined && /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/.test(url.hostname);
+  // The URL is part of errors, which logs show.
+  if (url !== undefined && url.username + url.password !== "") {
+    throw new UnusableError("BATON_JWT_JWKS must not contain a user name or a password.");
+  }
   if (url?.protocol === "https:" || (url?.protocol === "http:" && isLocal)) return { url };
   throw new UnusableError(
     "BATON_JWT_JWKS must be an https: URL, an http: URL on a loopback address, or the path of a file.",

@@ -55,6 +55,7 @@ async function judgeWith() {
   const jwks = await Jwks.open({ place, onFailure: (why) => settings.failures.push(why), log: silentLog, world });
   const find = (name: string): KnownTenant => settings.tenants.get(name) ?? { record: undefined };
   const tokens = new Tokens({
+    log: silentLog,
     terms: {
       jwks: place,
       issuer: ISSUER,
@@ -97,6 +98,21 @@ beforeAll(async () => {
 });
 
 describe("a token", () => {
+  it("is refused with 503 before Redis has told its time", async () => {
+    await publish({ first });
+    const { settings, judged } = await judgeWith();
+    settings.now = 0;
+    expect(await judged(await sign())).toMatch(/^unavailable: /);
+  });
+
+  it("costs no turn of the event loop once it is known", async () => {
+    await publish({ first });
+    const { tokens } = await judgeWith();
+    const text = await sign();
+    await tokens.judge(text);
+    expect(tokens.judge(text)).toMatchObject({ tenant: "acme" });
+  });
+
   it("says whose a request is, is verified once a minute, and names its subject always alike", async () => {
     await publish({ first });
     const { settings, judged } = await judgeWith();
@@ -131,6 +147,7 @@ describe("a token", () => {
     ["of another issuer", () => sign({ iss: `${ISSUER}/` }), wrong("iss")],
     ["for another audience", () => sign({ aud: "other" }), wrong("aud")],
     ["for no audience", () => sign({ aud: undefined }), missing("aud")],
+    ["without a subject", () => sign({ sub: undefined }), missing("sub")],
     ["without a tenant", () => sign({ tenant: undefined }), missing("tenant")],
     ["with a tenant that cannot be", () => sign({ tenant: "a:b" }), wrong("tenant")],
     ["of a subject that is no text", () => sign({ sub: 5 }), wrong("sub")],

@@ -5,12 +5,13 @@
  */
 import { createHash, hash, randomBytes } from "node:crypto";
 import { errors, jwtVerify, type JWTPayload } from "jose";
-import { errorKinds, fixedError } from "#shared/errors.js";
+import type { Logger } from "pino";
+import { errorKinds, fixedError, type InferenceError } from "#shared/errors.js";
 import { AuthFailure } from "../owner/auth-failure.js";
 import { faultOf } from "../owner/fault.js";
 import { allows } from "../owner/globs.js";
 import type { KnownKey, KnownTenant } from "../owner/records.js";
-import { budgetOf, limitsInForce, type TenantLimits } from "../owner/limits.js";
+import { budgetOf, limitsInForce, type LimitsOf } from "../owner/limits.js";
 import { TOKEN_ID_PREFIX, type Owner } from "../owner/owner.js";
 import { remember } from "../owner/remember.js";
 import { ownerIn, type ClaimFault, type ClaimedOwner } from "./claims.js";
@@ -23,8 +24,9 @@ export interface TokensSettings {
   readonly tenants: TenantLookup;
   /** Redis ms. */
   readonly now: () => number;
-  /** The limits of tenants that say nothing themselves. */
-  readonly usualLimits?: TenantLimits;
+  /** The limits of a tenant that are in force. */
+  readonly limitsOf?: LimitsOf;
+  readonly log: Logger;
 }
 
 export interface TenantLookup {
@@ -85,15 +87,15 @@ export class Tokens {
     return this.#settings.tenants.version;
   }
 
-  /** @throws InferenceError */
-  async judge(text: string): Promise<Owner> {
+  /**
+   * @returns a promise if the token is new, or if Redis has to be asked
+   * @throws InferenceError
+   */
+  judge(text: string): Owner | Promise<Owner> {
     const digest = hash("sha256", this.#salt + text, "base64url");
     const now = this.#settings.now();
     const known = this.#verified.get(digest);
-    if (known !== undefined && now < known.until) return this.#ownerOf(known.subject);
-    const subject = await this.#verify(text, now);
-    remember(this.#verified, digest, { subject, until: Math.min(now + KEPT_MS, subject.expiresAt) }, MOST_TOKENS);
-    return this.#ownerOf(subject);
+    return known !== undefined && now < known.until ? this.#ownerOf(known.subject) : this.#judgeNew(text, digest, now);
   }
 
   /**
@@ -101,7 +103,7 @@ export class Tokens {
    * one that has never met the token.
    * @throws InferenceError
    */
-  ofTicket(id: string, tenant: string, expiresAt: number): Promise<Owner> {
+  ofTicket(id: string, tenant: string, expiresAt: number): Owner | Promise<Owner> {
     return this.#ownerOf({ id, tenant, expiresAt, scopes: new Set(["read"]), models: ["*"] });
   }
 
@@ -121,8 +123,16 @@ export class Tokens {
     return subject && asKey(subject, await this.#settings.tenants.tenant(subject.tenant));
   }
 
+  async #judgeNew(text: string, digest: string, now: number): Promise<Owner> {
+    const subject = await this.#verify(text, now);
+    remember(this.#verified, digest, { subject, until: Math.min(now + KEPT_MS, subject.expiresAt) }, MOST_TOKENS);
+    return this.#ownerOf(subject);
+  }
+
   async #verify(text: string, now: number): Promise<Subject> {
-    const { terms, jwks } = this.#settings;
+    // Before Redis has told its time, no token is early or late.
+    if (now === 0) throw fixedError("unavailable", "keys");
+    const { terms, jwks, log } = this.#settings;
     const { issuer, audience } = terms;
     let claims: JWTPayload;
     try {
@@ -132,10 +142,14 @@ export class Tokens {
         algorithms: [...terms.algorithms],
         clockTolerance: LEEWAY_S,
         currentDate: new Date(now),
-        requiredClaims: ["exp"],
+        requiredClaims: ["exp", "sub"],
       });
       claims = verified.payload;
     } catch (error) {
+      // For example a key of the issuer that is too short for its algorithm.
+      if (!(error instanceof errors.JOSEError || error instanceof JwksAway)) {
+        log.warn({ error: String(error) }, "a token cannot be verified with the issuer's key");
+      }
       throw refusalOf(error);
     }
     const owner = ownerIn(claims, terms.claims);
@@ -146,9 +160,15 @@ export class Tokens {
     return { ...owner, id: TOKEN_ID_PREFIX + id, expiresAt: (exp + LEEWAY_S) * 1_000 };
   }
 
-  async #ownerOf(subject: Subject): Promise<Owner> {
-    const { tenants, now, usualLimits } = this.#settings;
-    const known = await tenants.tenant(subject.tenant);
+  #ownerOf(subject: Subject): Owner | Promise<Owner> {
+    const known = this.#settings.tenants.tenant(subject.tenant);
+    return known instanceof Promise
+      ? known.then((found) => this.#ownerIn(subject, found))
+      : this.#ownerIn(subject, known);
+  }
+
+  #ownerIn(subject: Subject, known: KnownTenant): Owner {
+    const { now, limitsOf = limitsInForce } = this.#settings;
     const fault = faultOf(asKey(subject, known), now());
     if (fault !== undefined) throw fault;
     const { id, tenant, scopes, models, expiresAt } = subject;
@@ -161,7 +181,7 @@ export class Tokens {
       keyId: id,
       openAs,
       expiresAt,
-      budget: budgetOf(undefined, limitsInForce(tenant, record, usualLimits)),
+      budget: budgetOf(undefined, limitsOf(tenant, record)),
       scopes,
       models,
       mayUse: (model) => allows(models, model) && (record === undefined || allows(record.models, model)),
@@ -185,14 +205,13 @@ function asKey({ id, tenant, scopes, models, expiresAt }: Subject, { record }: K
   return { key, tenant: record };
 }
 
-function refusalOf(error: unknown): unknown {
+function refusalOf(error: unknown): InferenceError {
   if (error instanceof JwksAway) return fixedError("unavailable", "keys", { cause: error });
   if (error instanceof errors.JWTExpired) return refused(texts.expired);
   if (error instanceof errors.JWTClaimValidationFailed) {
     return claimRefusal({ claim: error.claim, isMissing: error.reason === "missing" });
   }
-  if (error instanceof errors.JOSEError) return refused(texts.usual);
-  return error;
+  return refused(texts.usual);
 }
 
 /** @returns a refusal that names the claim, and never its value */

@@ -16,6 +16,7 @@ import { delay } from "#shared/retry.js";
 import { settingsOrExit } from "#shared/settings.js";
 import { WaitingClients } from "../../admission/client-calls.js";
 import { Audit } from "../../auth/audit.js";
+import { limitsInForce, parseLimits } from "../../auth/owner/limits.js";
 import { Tenants } from "../../auth/tenants.js";
 import { dueJobRunner } from "../../jobs/due.js";
 import { RequestReader } from "../../formats/kserve/request-reader.js";
@@ -75,7 +76,8 @@ async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
     log,
   });
   await opened("deliveries", deliveries);
-  const tenants = new Tenants({ redis });
+  const usualLimits = parseLimits(config.BATON_DEFAULT_LIMITS);
+  const tenants = new Tenants({ redis, limitsOf: (id, record) => limitsInForce(id, record, usualLimits) });
   const timers = { redis, buckets, connection, run: dueJobRunner(jobs, tenants), log };
   const due = await opened("due jobs", new DueTimers(timers));
   const scheduleRuns = await opened("schedules", new ScheduleRuns({ connection, schedules, jobs, tenants, log }));

@@ -58,6 +58,7 @@ export function directRoutes(options: DirectOptions): DirectRoutes {
       if (model.generator !== undefined || !owner.mayUse(name)) return undefined;
       const { tenant } = owner;
       const budget = owner.budget && new RequestBudget(owner.budget);
+      budget?.onRefusal((error) => guard.audit?.limited(owner, error));
       // Each member by its name: V8 spreads one object fast, and a second one slowly.
       return { tenant, budget, model, version, others: fleet.directory.others(model), inference, printer, limits };
     } catch (error) {

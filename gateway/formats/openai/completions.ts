@@ -67,7 +67,8 @@ export function parseCompletionRequest(
   const generations = prompts.map((prompt, index) => {
     const key = prompts.length === 1 ? idempotencyKey : keyOfPrompt(idempotencyKey, index);
     const sampling = readSampling(body, generator, { logprobs, maxTokens: defaultMaxTokens, idempotencyKey: key });
-    return { ...terms, ...toGeneration(body, prompt, sampling, key), model };
+    const budget = index === 0 ? terms.budget : terms.budget?.forPart();
+    return { ...terms, budget, ...toGeneration(body, prompt, sampling, key), model };
   });
   const choices = generations[0]?.spec.sampling.choices ?? 1;
   if (prompts.length > 1 && generations.some(({ sequence }) => sequence !== undefined)) {

@@ -269,7 +269,7 @@ export async function admit(
   const jobs = applicants.flatMap(({ job }, i) => (job === undefined ? [] : { request: i + 1, ...jobArguments(job) }));
   const share = (rate: Rate) => (redis.isCluster ? shareOfRate(rate, bucket, buckets ?? 1) : rate);
   const rates = ratesOfCall(applicants, share);
-  const owners = ownersOfCall(applicants, redis.isCluster ? (buckets ?? 1) : 1);
+  const owners = ownersOfCall(applicants, (owner) => shares?.generationsOf(bucket, owner) ?? owner.most);
   // What is undefined is not in the JSON.
   const callLimits = { ...ofOthers, jobs: jobs.length === 0 ? undefined : ofJobs, rates, owners };
   const numbers = new Map<string, number>();
@@ -340,25 +340,25 @@ function namesOf(applicants: readonly Applicant[]): CallNames {
     models: [...new Set(applicants.map(({ lane }) => lane.model))],
     tenants: [...new Set(applicants.map(({ tenant }) => tenant))],
     ...queuedOf(applicants),
+    owners: applicants.some(({ owners }) => owners !== undefined)
+      ? applicants.flatMap(({ owners = [] }) => owners)
+      : undefined,
     largest: applicants.reduce((most, one) => Math.max(most, bytesOf(one)), 0),
   };
 }
 
-/**
- * @param buckets over which the counts of generations are divided; each admits at least one
- * @returns undefined if no owner has a limit
- */
-function ownersOfCall(applicants: readonly Applicant[], buckets: number): CallLimits["owners"] {
+/** @returns undefined if no owner has a limit */
+function ownersOfCall(applicants: readonly Applicant[], share: (owner: OwnerLimit) => number): CallLimits["owners"] {
+  if (applicants.every(({ owners }) => owners === undefined)) return undefined;
   const all = new Map<string, OwnerLimit & { readonly of: number[] }>();
   for (const [i, { owners = [] }] of applicants.entries()) {
-    for (const { name, most } of owners) {
-      const share = most === 0 ? 0 : Math.max(1, Math.round(most / buckets));
-      const known = all.get(name) ?? { name, most: share, of: [] };
+    for (const owner of owners) {
+      const known = all.get(owner.name) ?? { name: owner.name, most: share(owner), of: [] };
       known.of.push(i + 1);
-      all.set(name, known);
+      all.set(owner.name, known);
     }
   }
-  return all.size === 0 ? undefined : [...all.values()];
+  return [...all.values()];
 }
 
 /** The limits of tenants that have some of their own. */
@@ -366,7 +366,8 @@ export function queuedOf(
   applicants: readonly Pick<Applicant, "tenant" | "queued">[],
 ): Pick<CallNames, "queued"> | undefined {
   if (applicants.every(({ queued }) => queued === undefined)) return undefined;
-  return { queued: new Map(applicants.map(({ tenant, queued = {} }) => [tenant, queued])) };
+  const own = applicants.flatMap(({ tenant, queued }) => (queued === undefined ? [] : [[tenant, queued] as const]));
+  return { queued: new Map(own) };
 }
 
 /** The tags of the buckets of these requests. */

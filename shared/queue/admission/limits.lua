@@ -39,7 +39,6 @@ local function openLedger(load, json, tags, lanes, firstRequest, firstJob, now, 
   for at = firstRequest, firstJob - 1, ARGV.requests.WIDTH do want('t:' .. ARGV.requests(at).name:match('^[^:]*')) end
   local ratesOf, rates, us = {}, limits.rates or {}, time[1] * 1000000 + time[2]
   for _, rate in ipairs(rates) do
-    want(rateField(rate))
     for _, request in ipairs(rate.of) do
       ratesOf[request] = ratesOf[request] or {}
       table.insert(ratesOf[request], rate)
@@ -54,7 +53,7 @@ local function openLedger(load, json, tags, lanes, firstRequest, firstJob, now, 
     end
   end
   local loads = readLoads(load, fields)
-  takeRates(rates, loads, us)
+  readRates(load, rates, us)
   local kept = loads.kept
   loads.kept = nil
 
@@ -117,12 +116,13 @@ local function openLedger(load, json, tags, lanes, firstRequest, firstJob, now, 
   -- Count an admitted request. `facts` is its field in `open` (load.lua).
   --   request  its number in the call
   function ledger.count(model, tenant, name, bytes, facts, request)
-    local own, names = ownersOf[request], {}
-    for i = 1, own and #own or 0 do
-      names[i] = own[i].name
-      add(loads['g:' .. names[i]], 0)
-    end
+    local own = ownersOf[request]
     if own then
+      local names = {}
+      for i = 1, #own do
+        names[i] = own[i].name
+        add(loads['g:' .. names[i]], 0)
+      end
       facts = (type(facts) == 'number' and facts .. '|0|' or facts) .. '|of:' .. table.concat(names, ',')
     end
     add(loads['m:' .. model], bytes)
@@ -154,7 +154,8 @@ local function openLedger(load, json, tags, lanes, firstRequest, firstJob, now, 
       local written = redis.pcall('HSET', openKey(load), unpack(opened))
       failure = type(written) == 'table' and written.err
     end
-    if #opened > 0 or isCharged then writeLoads(load, loads) end
+    if #opened > 0 then writeLoads(load, loads) end
+    if isCharged then writeRates(load, rates) end
     if isChanged then
       local changes = {}
       for model, sum in pairs(live) do
@@ -166,11 +167,9 @@ local function openLedger(load, json, tags, lanes, firstRequest, firstJob, now, 
     if limits.kept >= 0 and kept.bytes > limits.kept then dropKept(load, kept, limits.kept, 128) end
     local said = {}
     for field, sum in pairs(loads) do
-      if field:sub(1, 2) ~= 'r:' then
-        said[#said + 1] = field
-        said[#said + 1] = sum.items
-        said[#said + 1] = sum.bytes
-      end
+      said[#said + 1] = field
+      said[#said + 1] = sum.items
+      said[#said + 1] = sum.bytes
     end
     for model, sum in pairs(live) do
       said[#said + 1] = 's:' .. model

@@ -59,6 +59,8 @@ export interface CallNames {
   readonly tenants: readonly string[];
   /** By tenant; absent for tenants without limits of their own. */
   readonly queued?: ReadonlyMap<string, QueuedLimits>;
+  /** Owners who may have so many generations; absent if there are none. */
+  readonly owners?: readonly OwnerLimit[] | undefined;
   /** Bytes of the largest request, which must fit a bucket's share; absent if there is none. */
   readonly largest?: number;
 }
@@ -92,6 +94,8 @@ export interface Shares {
   prepare(names: CallNames): Promise<void> | undefined;
   /** The limits of the next call to a bucket. */
   limitsOf(bucket: number, names: CallNames): CallLimits;
+  /** How many generations of an owner the bucket may hold after the next call. */
+  generationsOf(bucket: number, owner: OwnerLimit): number;
   /** Takes the present counts of a bucket. */
   note(bucket: number, loads: readonly Load[]): void;
   /** Call this when a request of so many bytes found no room in all queues together. */

@@ -12,6 +12,7 @@
 -- include ../pieces/load.lua
 -- include ../pieces/kept.lua
 -- include ../pieces/later.lua
+-- include ../pieces/rates.lua
 -- include ../pieces/sequence.lua
 local load, open, kept, later = KEYS.load, openKey(KEYS.load), keptKey(KEYS.load), laterKey(KEYS.load)
 local cursor, mended = ARGV.cursor, 0
@@ -114,20 +115,21 @@ local function countLaterAgain()
   writeLoads(load, sums)
 end
 
--- Forget rates whose owners are rested (limits.lua), which are as good as none. A round looks at
+-- Forget rates whose owners are rested (rates.lua), which are as good as none. A round looks at
 -- some of the fields, so that it costs the same with 100,000 owners.
 local function forgetRested()
-  local some, rested = redis.call('HRANDFIELD', load, 1000, 'WITHVALUES'), {}
+  local some, rested = redis.call('HRANDFIELD', ratesKey(load), 1000, 'WITHVALUES'), {}
   for i = 1, #some, 2 do
-    if some[i]:sub(1, 2) == 'r:' and loadOf(some[i + 1]).items <= now * 1000 then rested[#rested + 1] = some[i] end
+    if loadOf(some[i + 1]).items <= now * 1000 then rested[#rested + 1] = some[i] end
   end
-  if #rested > 0 then redis.call('HDEL', load, unpack(rested)) end
+  if #rested > 0 then redis.call('HDEL', ratesKey(load), unpack(rested)) end
 end
 
 if cursor == '' then
   if not redis.call('SET', KEYS.turn, '1', 'NX', 'PX', ARGV.everyMs) then return {'', 0} end
   removeUnlessA('hash', load)
   removeUnlessA('hash', open)
+  removeUnlessA('hash', ratesKey(load))
   removeUnlessA('zset', kept)
   removeUnlessA('zset', later)
   cursor = '0'

@@ -12,6 +12,7 @@
 --   ARGV.most       most jobs of a tenant that may wait; -1: no limit
 --   ARGV.mostBytes  most bytes of all jobs that may wait; -1: no limit
 --   ARGV.rates      of the client (rates.lua), a list in JSON
+--   ARGV.repeated   whether an earlier copy of the call may have taken effect, 0/1
 --   ARGV.fields[]   of its record; `wait` is among them:
 --     .name
 --     .value
@@ -26,20 +27,17 @@ local load = KEYS.load
 local base, name = ARGV.base, ARGV.job
 -- include ../pieces/time.lua
 local rates, us = cjson.decode(ARGV.rates), time[1] * 1000000 + time[2]
-local wanted = {'later', 'l:' .. name:match('^[^:]*')}
-for i = 1, #rates do wanted[#wanted + 1] = rateField(rates[i]) end
-local sums = readLoads(load, wanted)
-takeRates(rates, sums, us)
+local asked = redis.call('HGET', KEYS.record, 'digest') or redis.call('HGET', KEYS.outcome, 'digest')
+if ARGV.repeated == '1' and asked == ARGV.digest then return {'known'} end
+readRates(load, rates, us)
 local early = tooSoonFor(rates, us)
 if early then return early end
 local function charged(said)
   if #rates == 0 then return {said} end
-  local answer, changed = {said, chargeRates(rates, us)}, {}
-  for i = 1, #rates do changed[rateField(rates[i])] = rates[i].rested end
-  writeLoads(load, changed)
+  local answer = {said, chargeRates(rates, us)}
+  writeRates(load, rates)
   return answer
 end
-local asked = redis.call('HGET', KEYS.record, 'digest') or redis.call('HGET', KEYS.outcome, 'digest')
 if asked and asked ~= ARGV.digest then return {'mismatch'} end
 if asked then return charged('known') end
 local fields, wait, bytes = {'digest', ARGV.digest, 'request', '', 'made', '0'}, 0, 0
@@ -48,7 +46,8 @@ for i = 1, #ARGV.fields do
   if ARGV.fields[i].name == 'wait' then wait = tonumber(ARGV.fields[i].value) end
   if ARGV.fields[i].name == 'body' then bytes = #(ARGV.fields[i].value) end
 end
-local tenant = wanted[2]
+local tenant = 'l:' .. name:match('^[^:]*')
+local sums = readLoads(load, {'later', tenant})
 local most, mostBytes = tonumber(ARGV.most), tonumber(ARGV.mostBytes)
 if most >= 0 and sums[tenant].items >= most then return {'too-many'} end
 if mostBytes >= 0 and sums.later.bytes + bytes + LATER_BYTES > mostBytes then return {'too-large'} end

@@ -42,19 +42,32 @@ const script = defineScript(
   },
   {
     keys: ["record", "load", "outcome"],
-    args: ["base", "job", "due", "digest", "ttl", "most", "mostBytes", "rates", { fields: ["name", "value"] }],
+    args: [
+      "base",
+      "job",
+      "due",
+      "digest",
+      "ttl",
+      "most",
+      "mostBytes",
+      "rates",
+      "repeated",
+      { fields: ["name", "value"] },
+    ],
     durable: true,
   },
 );
 
 /**
- * Safe to repeat: a repeated call finds the job of the earlier call as `known`, and counts once
- * more in the client's rates.
+ * Safe to repeat: a repeated call finds the job of the earlier call as `known`.
+ * @param isRepeated whether an earlier copy may have taken effect: then a job that is there counts
+ * in no rate
  */
 export function recordLater(
   redis: RedisClient,
   { job, due, digest, ttlMs, record, rates }: LaterJob,
   limits: LaterLimits,
+  isRepeated = false,
 ): Promise<RecordedLater> {
   const keys = { record: jobKey(job), load: loadKeyOf(redis, job.bucket), outcome: outcomeKey(job) };
   return script(redis, keys, {
@@ -66,6 +79,7 @@ export function recordLater(
     most: limits.jobs ?? -1,
     mostBytes: limits.bytes ?? -1,
     rates: JSON.stringify(ratesOfCall([{ rates }]) ?? []),
+    repeated: isRepeated ? 1 : 0,
     fields: (Object.entries(record) as [string, Arg][]).map(([name, value]) => ({ name, value })),
   });
 }

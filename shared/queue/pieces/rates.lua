@@ -1,23 +1,36 @@
 -- rates.lua: how often owners may be admitted (rates.ts), for scripts that admit. A rate has a
--- name, a period in µs and a burst. Its field `r:<name>` in the counts (load.lua) has the Redis µs
--- at which the owner is rested, and the period with which that was computed. A refused request
--- costs nothing.
-local function rateField(rate) return 'r:' .. rate.name end
+-- name, a period in µs and a burst. A refused request costs nothing.
+--   key `load:…:rates`  hash: by the name of a rate the Redis µs at which its owner is rested, and
+--                       the period with which that was computed, in the form of a sum (load.lua).
+--                       Beside the counts and not among them, because a recount reads all of them
+local function ratesKey(load) return load .. ':rates' end
 
--- Take the states of rates from the loads that were read.
+-- Read the states of rates.
 --   us  Redis µs now
-local function takeRates(rates, loads, us)
+local function readRates(load, rates, us)
+  if #rates == 0 then return end
+  local names = {}
+  for i = 1, #rates do names[i] = rates[i].name end
+  local states = readLoads(ratesKey(load), names)
   for i = 1, #rates do
     local rate = rates[i]
-    local sum = loads[rateField(rate)]
+    local sum = states[rate.name]
     -- With another period since, the owner has still taken as many requests, and they count in the
     -- new period. Otherwise a raised limit would help only after the old wait.
     if sum.bytes > 0 and sum.bytes ~= rate.period then
       sum.items = us + math.floor((sum.items - us) * rate.period / sum.bytes)
     end
-    sum.items, sum.bytes = math.max(sum.items, us), rate.period
+    -- No more than the burst is owed: the clock of a server that has taken over may be behind.
+    sum.items = math.max(math.min(sum.items, us + rate.burst * rate.period), us)
+    sum.bytes = rate.period
     rate.rested = sum
   end
+end
+
+local function writeRates(load, rates)
+  local states = {}
+  for i = 1, #rates do states[rates[i].name] = rates[i].rested end
+  writeLoads(ratesKey(load), states)
 end
 
 -- Returns the answer to a request with these rates whose owner has sent too many before, or nil.

@@ -37,9 +37,9 @@ export function ratesOfCall(
   requests: readonly { readonly rates?: readonly Rate[] | undefined }[],
   share: (rate: Rate) => Rate = (rate) => rate,
 ): CallRate[] | undefined {
+  if (requests.every(({ rates }) => rates === undefined || rates.length === 0)) return undefined;
   const all = new Map<string, CallRate & { readonly of: number[] }>();
-  for (const [i, { rates }] of requests.entries()) {
-    if (rates === undefined) continue;
+  for (const [i, { rates = [] }] of requests.entries()) {
     for (const rate of rates) {
       const known = all.get(rate.name);
       if (known !== undefined) known.of.push(i + 1);
@@ -49,14 +49,16 @@ export function ratesOfCall(
       }
     }
   }
-  return all.size === 0 ? undefined : [...all.values()];
+  return [...all.values()];
 }
 
 /**
  * A bucket's share of a rate in a Redis Cluster, in which each bucket counts its own requests. The
- * shares of all buckets are the whole rate, but each bucket admits at least one request.
+ * shares of all buckets are the whole rate, but each bucket admits at least one request, unless the
+ * rate admits none.
  */
 export function shareOfRate({ name, periodUs, burst }: Rate, bucket: number, buckets: number): Rate {
+  if (burst === 0) return { name, periodUs, burst };
   const rest = (bucket + name.length) % buckets < burst % buckets ? 1 : 0;
   return { name, periodUs: periodUs * buckets, burst: Math.max(1, Math.floor(burst / buckets) + rest) };
 }

@@ -65,7 +65,9 @@ export function ownersScenarios(): Scenarios<OwnersRound> {
     made.map(({ record }) => [record.id, { key: { ...record, scopes: usualScopes }, tenant: undefined }]),
   );
   const authenticator = new Authenticator({ keys: { find: (id) => known.get(id) }, peppers: [pepper], now: () => 1 });
-  const tenants = { termsOf: () => Promise.resolve({ mayUse: () => true, budget: undefined }) };
+  const tenants = {
+    termsOf: () => Promise.resolve({ mayUse: () => true, limited: { id: "", limits: {} }, budget: undefined }),
+  };
   const readers = { add: () => () => undefined };
   const guard = keyGuard({ authenticator, tenants, readers }, new Set());
   const good = made.map(({ text }) => asking(text));

@@ -31,7 +31,9 @@ it("leaves the memory of a long line whole, for other lines of the file and for 
   const bugs: unknown[] = [];
   const asker = new LineAsker({
     fleet: { directory: directoryOf([announcementOf([servedModel("echo")])]) },
-    tenants: { termsOf: () => Promise.resolve({ mayUse: () => true, budget: undefined }) },
+    tenants: {
+      termsOf: () => Promise.resolve({ mayUse: () => true, limited: { id: "", limits: {} }, budget: undefined }),
+    },
     inference,
     reader: new RequestReader(thread),
     printer: new TensorPrinter(),
