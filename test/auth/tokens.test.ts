@@ -28,15 +28,14 @@ afterAll(() => server.close());
 const { publicKey, privateKey } = await generateKeyPair("ES256", { extractable: true });
 shown.keys.push({ ...(await exportJWK(publicKey)), kid: "one" });
 
-const env = {
-  ...keyedEnv(useFolder()),
-  BATON_AUTH: "keys,jwt",
+const ofTokens = {
   BATON_AUTH_OPEN: "health,metadata",
   BATON_JWT_JWKS: `http://127.0.0.1:${(server.address() as AddressInfo).port}/keys`,
   BATON_JWT_ISSUER: ISSUER,
   BATON_JWT_AUDIENCE: "baton",
   BATON_JWT_SCOPE_CLAIM: "realm_access.roles",
 };
+const env = { ...keyedEnv(useFolder()), ...ofTokens, BATON_AUTH: "keys,jwt" };
 const served = useFleet({ models: [MODEL, "simple"], gateways: 2, direct: true, env });
 const keys = useKeys(served);
 
@@ -139,6 +138,17 @@ describe("a token", () => {
     expect(acting.body).toMatchObject({ tenant: "acme" });
   });
 
+  it("does not get the key of an earlier call that could do more", async () => {
+    const all = ["admin", "infer", "read"];
+    const wide = await bearer({ realm_access: { roles: all }, sub: "one" });
+    const narrow = await bearer({ realm_access: { roles: all }, models: ["simple"], sub: "one" });
+    const make = (headers: object) =>
+      ask(`${served.url}/v2/keys`, { body: { scopes: ["infer"] }, headers: { ...headers, "idempotency-key": "same" } });
+    expect((await make(wide)).status).toBe(201);
+    expect((await make(wide)).headers.get("idempotent-replayed")).toBe("true");
+    expect((await make(narrow)).status).toBe(403);
+  });
+
   it("is refused beside a key", async () => {
     const { text } = await keys.make();
     const { status, text: told } = await ask(`${served.url}/v2/whoami`, {
@@ -153,5 +163,26 @@ describe("the issuer's keys", () => {
     shown.isAway = true;
     expect((await ask(`${served.url}/v2/whoami`, { headers: await bearer({ jti: "away" }) })).status).toBe(200);
     shown.isAway = false;
+  });
+});
+
+describe("a fleet with tokens alone", () => {
+  const alone = useFleet({ workers: 0, models: [], direct: true, env: { ...ofTokens, BATON_AUTH: "jwt" } });
+
+  it("lets operators administer tenants, has no keys, and gives no tickets", async () => {
+    const headers = await bearer({ tenant: "ops", realm_access: { roles: ["operator", "read"] } });
+    const at = (path: string, manner: object = {}) => ask(`${alone.url}${path}`, { headers, ...manner });
+    expect((await at("/v2/tenants", { body: { id: "acme", weight: 2 } })).status).toBe(201);
+    expect((await at("/v2/tenants/acme", { method: "PATCH", body: { state: "suspended" } })).status).toBe(200);
+    const suspended = await bearer();
+    await expect
+      .poll(async () => (await ask(`${alone.url}/v2/whoami`, { headers: suspended })).body.code, { timeout: 5_000 })
+      .toBe("tenant_suspended");
+    expect((await at("/v2/keys")).status).toBe(501);
+    expect((await at("/v2/tickets", { body: { request: "r" } })).status).toBe(501);
+    const { text } = await keys.make();
+    const key = await ask(`${alone.url}/v2/whoami`, { headers: { authorization: `Bearer ${text}` } });
+    expect([key.status, key.body.code]).toEqual([401, "invalid_api_key"]);
+    expect((await at("/v2/tenants/acme", { method: "DELETE" })).status).toBe(204);
   });
 });
