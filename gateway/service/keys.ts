@@ -172,8 +172,8 @@ export class KeyService {
     const { keys, kept, audit } = toChange(this.#administration);
     const call = key === undefined ? undefined : { caller, key, asked };
     const made = call === undefined ? { ...(await draft()), isReplayed: false } : await kept.first(call, draft);
-    // The first call may have come from a caller that could do more: a token of the same subject, or
-    // this key before a change.
+    // The first call may have come from a caller that could do more: a token of the same subject,
+    // or this key before a change.
     caller.needGift(made.record);
     needLife(caller, made.record.expiresAt);
     await changeInRedis(() => keys.write(made.record, overlapMs));

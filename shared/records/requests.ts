@@ -61,6 +61,21 @@ export const brief = record("|", {
   terms: rest(),
 });
 
+/**
+ * The facts of a generation that counts for its owners (load.lua): a field of the hash `open:…`.
+ * The first three are those of a brief request.
+ */
+export const owned = record("|", {
+  /** Bytes of the request in the queue. */
+  bytes: digits(),
+  /** Number of the step in the facts of the sequence; 0 for a stateless request. */
+  step: digits(),
+  /** Name of the sequence; "" for a stateless request. */
+  sequence: text(),
+  /** The names of its owners, as rates have them, with commas between. */
+  owners: behind("|of:", rest()),
+});
+
 /** The record of a brief request after its end: the string `out:{b}:m:r`. */
 export const outcome = record("|", {
   /** Redis ms of the end. */

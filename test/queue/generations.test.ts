@@ -1,4 +1,6 @@
-/** An owner has as many generations that have not ended as it may have, however each of them ends. */
+/**
+ * An owner has as many generations that have not ended as it may have, however each of them ends.
+ */
 import { randomUUID } from "node:crypto";
 import { beforeEach, describe, expect, it } from "vitest";
 import type { Admission, Applicant } from "#shared/queue/admission/admit.js";

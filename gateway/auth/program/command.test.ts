@@ -17,7 +17,8 @@ describe("the command line of keys", () => {
       file: undefined,
       json: false,
     });
-    const all = "create --tenant acme --name ci --scopes infer,read --models tale-*,!tale-x --expires 30d --rps 0.5 --burst 2 --streams 8 --json";
+    const all =
+      "create --tenant acme --name ci --scopes infer,read --models tale-*,!tale-x --expires 30d --rps 0.5 --burst 2 --streams 8 --json";
     expect(read(all)).toEqual({
       verb: "create",
       tenant: "acme",

@@ -8,8 +8,8 @@
 --   again    whether a request without room may come again, because other buckets may leave some
 --   jobs     `models`, without sequences, and `all` for jobs, which leave a tenth to clients that
 --            wait; absent if the call has no jobs
---   owners   who may have so many generations: each with a name, with `most`, and in `of` the numbers
---            of its generations in this call; absent if there are none
+--   owners   who may have so many generations: each with a name, with `most`, and in `of` the
+--            numbers of its generations in this call; absent if there are none
 --   rates    of the requests' owners (rates.lua), each with the numbers of its requests in `of`;
 --            absent if no owner has any
 -- In a cluster the limits are for this bucket, and the gateway computes them from the counts of the
@@ -123,7 +123,8 @@ local function openLedger(load, json, tags, lanes, firstRequest, firstJob, now, 
         names[i] = own[i].name
         add(loads['g:' .. names[i]], 0)
       end
-      facts = (type(facts) == 'number' and facts .. '|0|' or facts) .. '|of:' .. table.concat(names, ',')
+      local first = type(facts) == 'number' and HEAD.brief{bytes = facts, step = '0', sequence = ''} or facts
+      facts = TEXT.owned{first, owners = table.concat(names, ',')}
     end
     add(loads['m:' .. model], bytes)
     add(loads['t:' .. tenant], bytes)

@@ -4,8 +4,8 @@
 --                 `g:k:<key>` and `g:t:<tenant>`, the generations of owners who may have so many
 --   key `open:…`  hash: the name of each request that counts, as the outcome's key without `out:`,
 --                 with the request's bytes; for a step the first three facts of a brief request;
---                 for a brief request all facts (records/requests.ts). The three facts, `|of:` and
---                 the names of its owners, with commas, for a generation that counts for them
+--                 for a brief request all facts; for a generation that counts for its owners the
+--                 facts of an `owned` one (records/requests.ts)
 -- A request leaves the counts exactly once, because the field in `open` goes together with the
 -- bytes. So a script may let go a request that another script has let go before, or that never
 -- counted. Nothing that a person writes to these keys by hand makes a script fail: recount.lua
@@ -29,7 +29,7 @@ local function isStepsSize(size) return (size:match(PATTERN.brief(step)) or '0')
 
 -- Returns the fields that count a request for its owners, by its field in `open`.
 local function ownerFields(size)
-  local owners, fields = size:match('^%d+|%d+|[^|]*|of:(.*)$'), {}
+  local owners, fields = size:match(PATTERN.owned(owners)), {}
   for name in (owners or ''):gmatch('[^,]+') do fields[#fields + 1] = 'g:' .. name end
   return fields
 end
@@ -110,9 +110,7 @@ local function letGo(load, names, outside, sizes)
       ofTenants[tenant] = sum
       sum.items = sum.items + 1
       sum.bytes = sum.bytes + tonumber(size:match(PATTERN.brief(bytes)) or '0')
-      if size:find('|of:', 1, true) then
-        for _, field in ipairs(ownerFields(size)) do leave(field, 1, 0) end
-      end
+      for _, field in ipairs(ownerFields(size)) do leave(field, 1, 0) end
     end
   end
   if #gone == 0 then return end
