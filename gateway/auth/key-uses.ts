@@ -8,7 +8,7 @@ import type { RedisClient } from "#shared/redis/connect.js";
 import { delay } from "#shared/retry.js";
 import type { Authenticator } from "./authenticator.js";
 import type { CredentialTexts } from "./credential.js";
-import type { Owner } from "./owner/owner.js";
+import { isTokenId, type Owner } from "./owner/owner.js";
 
 export interface KeyUsesSettings {
   readonly authenticator: Pick<Authenticator, "judge">;
@@ -64,7 +64,7 @@ export class KeyUses {
 
   #note(owner: Owner): Owner {
     // No store has the subjects of tokens.
-    if (owner.key !== undefined) this.#used.add(owner.key.id);
+    if (owner.keyId !== undefined && !isTokenId(owner.keyId)) this.#used.add(owner.keyId);
     return owner;
   }
 }

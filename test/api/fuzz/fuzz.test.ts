@@ -32,7 +32,7 @@ const TRITONS_500 = ["data_shape_mismatch", "model_error"];
  * Operations that cannot succeed here: no job of this tenant was set aside, and a deployment
  * without keys administers none.
  */
-const NEVER_SUCCEED = /^(?:POST \/v2\/dead\/\{id\}\/retry|\w+ \/v2\/(?:keys|tenants))\b/;
+const NEVER_SUCCEED = /^(?:POST \/v2\/dead\/\{id\}\/retry|\w+ \/v2\/(?:keys|tenants|tickets))\b/;
 
 const served = useFleet({
   jobs: 1,

@@ -48,6 +48,8 @@ export function valueOf(schema: Schema): fc.Arbitrary<unknown> {
       return fc.boolean();
     case "integer":
       return integerOf(schema);
+    case "number":
+      return numberOf(schema);
     case "string":
       return textOf(schema);
     case "array":
@@ -65,6 +67,10 @@ export function valueOf(schema: Schema): fc.Arbitrary<unknown> {
 function integerOf({ minimum = -(2 ** 31), maximum = 2 ** 31 }: Schema): fc.Arbitrary<number> {
   const [min, max] = [minimum as number, maximum as number];
   return fc.oneof(fc.integer({ min, max }), fc.integer({ min, max: Math.min(max, min + 9) }));
+}
+
+function numberOf({ minimum: min, maximum: max }: Schema): fc.Arbitrary<number> {
+  return fc.double({ min: min as number, max: max as number, noNaN: true });
 }
 
 function textOf({ pattern, format, minLength = 0, maxLength = 40 }: Schema): fc.Arbitrary<string> {
