@@ -502,13 +502,13 @@ for at = firstRequest, firstJob - 1, ARGV.requests.WIDTH do
   else
     local request = #said + 1
     brief[request] = isBriefOne(ARGV.requests(at).attended, ARGV.requests(at).digest, ARGV.requests(at).ttl)
-    local answer = ledger.tooSoon(request)
+    local answer = ledger.hasRates and ledger.tooSoon(request)
     if not answer then
       answer = answerBy(admit, lane, request, ARGV.requests(at).name, ARGV.requests(at).frame, ARGV.requests(at).digest,
         ARGV.requests(at).ttl, ARGV.requests(at).deadline, ARGV.requests(at).attended, ARGV.requests(at).sequence,
         ARGV.requests(at).flags, ARGV.requests(at).step, ARGV.requests(at).terms, ARGV.requests(at).mostParked,
         jobs[request])
-      if answer == 'admitted' or answer[1] == 'known' then answer = ledger.charge(request, answer) end
+      if ledger.hasRates and (answer == 'admitted' or answer[1] == 'known') then answer = ledger.charge(request, answer) end
     end
     said[request] = answer
   end

@@ -270,8 +270,9 @@ export async function admit(
   const share = (rate: Rate) => (redis.isCluster ? shareOfRate(rate, bucket, buckets ?? 1) : rate);
   const rates = ratesOfCall(applicants, share);
   const owners = ownersOfCall(applicants, (owner) => shares?.generationsOf(bucket, owner) ?? owner.most);
+  const isUsual = jobs.length === 0 && rates === undefined && owners === undefined;
   // What is undefined is not in the JSON.
-  const callLimits = { ...ofOthers, jobs: jobs.length === 0 ? undefined : ofJobs, rates, owners };
+  const callLimits = isUsual ? ofOthers : { ...ofOthers, jobs: jobs.length === 0 ? undefined : ofJobs, rates, owners };
   const numbers = new Map<string, number>();
   const ready: string[] = [];
   const lanes = [];
@@ -339,7 +340,7 @@ function namesOf(applicants: readonly Applicant[]): CallNames {
   return {
     models: [...new Set(applicants.map(({ lane }) => lane.model))],
     tenants: [...new Set(applicants.map(({ tenant }) => tenant))],
-    ...queuedOf(applicants),
+    queued: queuedOf(applicants),
     owners: applicants.some(({ owners }) => owners !== undefined)
       ? applicants.flatMap(({ owners = [] }) => owners)
       : undefined,
@@ -362,12 +363,10 @@ function ownersOfCall(applicants: readonly Applicant[], share: (owner: OwnerLimi
 }
 
 /** The limits of tenants that have some of their own. */
-export function queuedOf(
-  applicants: readonly Pick<Applicant, "tenant" | "queued">[],
-): Pick<CallNames, "queued"> | undefined {
+export function queuedOf(applicants: readonly Pick<Applicant, "tenant" | "queued">[]): CallNames["queued"] {
   if (applicants.every(({ queued }) => queued === undefined)) return undefined;
   const own = applicants.flatMap(({ tenant, queued }) => (queued === undefined ? [] : [[tenant, queued] as const]));
-  return { queued: new Map(own) };
+  return new Map(own);
 }
 
 /** The tags of the buckets of these requests. */

@@ -68,7 +68,7 @@ local function openLedger(load, json, tags, lanes, firstRequest, firstJob, now, 
   end
   local opened, isCharged = {}, false
   local function add(sum, bytes) sum.items, sum.bytes = sum.items + 1, sum.bytes + bytes end
-  local ledger = {limits = limits}
+  local ledger = {limits = limits, hasRates = #rates > 0}
 
   local function past(now, most) return most >= 0 and now > most end
 

@@ -58,7 +58,7 @@ export interface CallNames {
   readonly models: readonly string[];
   readonly tenants: readonly string[];
   /** By tenant; absent for tenants without limits of their own. */
-  readonly queued?: ReadonlyMap<string, QueuedLimits>;
+  readonly queued?: ReadonlyMap<string, QueuedLimits> | undefined;
   /** Owners who may have so many generations; absent if there are none. */
   readonly owners?: readonly OwnerLimit[] | undefined;
   /** Bytes of the largest request, which must fit a bucket's share; absent if there is none. */

@@ -17,7 +17,7 @@ export async function limitInTheWay(
   { lane: { bucket, model }, tenant, queued, frame }: Applicant,
 ): Promise<LimitName | undefined> {
   const bytes = frame.length;
-  const names = { models: [model], tenants: [tenant], ...queuedOf([{ tenant, queued }]), largest: bytes };
+  const names = { models: [model], tenants: [tenant], queued: queuedOf([{ tenant, queued }]), largest: bytes };
   await shares?.prepare(names);
   const fields = ["all", `m:${model}`, `t:${tenant}`];
   const loads = await readLoads(redis, redis.isCluster ? bucket : undefined, fields);

@@ -110,7 +110,9 @@ local function letGo(load, names, outside, sizes)
       ofTenants[tenant] = sum
       sum.items = sum.items + 1
       sum.bytes = sum.bytes + tonumber(size:match(PATTERN.brief(bytes)) or '0')
-      for _, field in ipairs(ownerFields(size)) do leave(field, 1, 0) end
+      if size:match(PATTERN.owned(owners)) then
+        for _, field in ipairs(ownerFields(size)) do leave(field, 1, 0) end
+      end
     end
   end
   if #gone == 0 then return end
