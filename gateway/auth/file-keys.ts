@@ -1,8 +1,8 @@
 /**
  * The keys of a file, which the gateway looks at once a second. A file with a fault changes
  * nothing: the keys of the last good file stay. These keys need no Redis. If Redis has the same id,
- * the file's record counts, but a key that is revoked in either place is revoked. The same holds
- * for a tenant that is suspended.
+ * the file's record counts, but a key that is revoked in either place is revoked. A tenant's state
+ * and models are those in Redis.
  */
 import { statSync } from "node:fs";
 import type { Logger } from "pino";
@@ -144,9 +144,8 @@ export class FileKeys {
     const { keys, tenants } = this.#file;
     const { revoked, tenants: inRedis } = this.#inRedis;
     const all = [...keys].map(([id, key]) => {
-      const own = tenants.get(key.tenant) ?? inRedis.get(key.tenant);
-      const isSuspended = inRedis.get(key.tenant)?.state === "suspended";
-      const tenant = own !== undefined && isSuspended ? { ...own, state: "suspended" as const } : own;
+      // State and models are those in Redis, which jobs processes see, too.
+      const tenant = inRedis.get(key.tenant) ?? tenants.get(key.tenant);
       return [id, { key: { ...key, revokedAt: key.revokedAt ?? revoked.get(id) ?? null }, tenant }] as const;
     });
     this.#known = new Map(all);

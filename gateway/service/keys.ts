@@ -169,6 +169,9 @@ export class KeyService {
     const { keys, kept, audit } = toChange(this.#administration);
     const call = key === undefined ? undefined : { caller, key, asked };
     const made = call === undefined ? { ...(await draft()), isReplayed: false } : await kept.first(call, draft);
+    // The first call may have come when this key could do more.
+    caller.needGift(made.record);
+    needLife(caller, made.record.expiresAt);
     await changeInRedis(() => keys.write(made.record, overlapMs));
     if (!made.isReplayed) {
       const { id, tenant, rotatedFrom: former } = made.record;
