@@ -1,8 +1,8 @@
 /**
  * The keys of a file, which the gateway looks at once a second. A file with a fault changes
  * nothing: the keys of the last good file stay. These keys need no Redis. If Redis has the same id,
- * the file's record counts, but a key that is revoked in either place is revoked. The same holds
- * for a tenant that is suspended.
+ * the file's record counts, but a key that is revoked in either place is revoked. A tenant's state
+ * and models are those in Redis.
  */
 import { statSync } from "node:fs";
 import type { Logger } from "pino";

@@ -146,6 +146,20 @@ describe("a new key", () => {
     expect(refused.text).toContain(text);
   });
 
+  it("is shown again only to a caller that may still give it", async () => {
+    const narrowed = await made("narrowed", ["admin", "infer", "read"]);
+    const under = { "idempotency-key": "wide" };
+    const create = () => ask(narrowed, "POST", "/v2/keys", { scopes: ["read"], name: "wide" }, under);
+    const first = await create();
+    expect([first.status, (await create()).text]).toEqual([201, first.text]);
+    const rotate = () =>
+      ask(narrowed, "POST", `/v2/keys/${String(first.body["id"])}/rotate`, {}, { "idempotency-key": "again" });
+    expect((await rotate()).status).toBe(201);
+    await ask(operator, "PATCH", `/v2/keys/${keyId(narrowed)}`, { scopes: ["admin", "infer"] });
+    await expect.poll(async () => refusal(await create()), { timeout: 5_000 }).toEqual([403, "insufficient_scope"]);
+    expect(refusal(await rotate())).toEqual([403, "insufficient_scope"]);
+  });
+
   it("is the same under the same Idempotency-Key of the same caller, and Redis has it sealed", async () => {
     const under = { "idempotency-key": "once" };
     const terms = { name: "once", scopes: ["infer"], models: ["echo-int32"] };

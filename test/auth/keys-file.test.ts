@@ -3,12 +3,15 @@ import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { Audit } from "../../gateway/auth/audit.js";
+import { FileKeys } from "../../gateway/auth/file-keys.js";
 import { readKeysFile } from "../../gateway/auth/keys-file.js";
 import type { KeyRecord } from "../../gateway/auth/owner/records.js";
 import { writeKey, writeTenant } from "#shared/queue/owners/write-owner.js";
 import type { Member } from "../support/fleet/member.js";
 import { root } from "../support/fleet/root.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
+import { silentLog } from "../support/silent.js";
 import { useFolder, useKeys } from "./keyed.js";
 
 const folder = useFolder();
@@ -98,6 +101,20 @@ describe("a gateway with a file of keys", () => {
     await expect.poll(() => said(text)).toBe("tenant_suspended");
     const answer = await fetch(at, { method: "DELETE", headers: { authorization: `Bearer ${operator}` } });
     expect([answer.status, await answer.json()]).toMatchObject([409, { code: "tenant_in_use" }]);
+  });
+
+  it("takes a tenant's models from Redis, also if the file names the tenant", async () => {
+    const { id } = create("--tenant", "bound");
+    const { keys } = JSON.parse(readFileSync(path, "utf8")) as { keys: { id: string }[] };
+    const alone = join(folder, "alone.json");
+    const records = { version: 1, tenants: [{ id: "bound" }], keys: keys.filter((key) => key.id === id) };
+    writeFileSync(alone, JSON.stringify(records), { mode: 0o600 });
+    const to = JSON.stringify({ id: "bound", models: ["other-*"] });
+    await writeTenant(stored.redis, "bound", { from: undefined, to });
+    const beside = { redis: stored.redis, keys: { version: 0 } };
+    const audit = new Audit("test", () => undefined);
+    const opened = await FileKeys.open({ path: alone, beside, audit, log: silentLog });
+    expect(opened.find(id)?.tenant?.models).toEqual(["other-*"]);
   });
 
   it("does not let a tenant in that Redis says is suspended", async () => {
