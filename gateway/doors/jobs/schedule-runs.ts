@@ -249,12 +249,7 @@ function waitFor({ next }: Schedule, { now, aheadMs }: Clock): Step {
 }
 
 /** Makes the job of one time of a schedule, the same in every process. */
-function storedJob(
-  { id, tenant, model, version }: Schedule,
-  body: Buffer,
-  tick: number,
-  terms: JobTerms,
-): StoredJob {
+function storedJob({ id, tenant, model, version }: Schedule, body: Buffer, tick: number, terms: JobTerms): StoredJob {
   const key = `\nschedule\n${id}\n${tick}`;
   return { tenant, model, version: version ?? undefined, ...terms, body, key, tick: { schedule: id, at: tick } };
 }
