@@ -80,8 +80,8 @@ export async function bringToDisk(
 ): Promise<boolean> {
   const { live } = laneKeys({ ...where, version: "", digest: "" });
   const now = await timeAt(redis, live);
-  // The set holds the time at which each sequence expires: `maxIdleMs` after it came to rest. So a
-  // sequence that has been idle for `afterMs` expires by `until`.
+  // A sequence that has been idle for `afterMs` expires by `until`, because it came to rest
+  // `maxIdleMs` before it expires. The set may name an earlier time of a sequence that has lived on.
   const until = Math.floor(now + maxIdleMs - afterMs);
   const reached = Number((await redis.get(hibernationKeys(where).reached)) ?? 0);
   if (until <= now || until <= reached) return false;
@@ -89,7 +89,11 @@ export async function bringToDisk(
   const page = await redis.zrange(live, String(from), String(until), "BYSCORE", "LIMIT", 0, PAGE, "WITHSCORES");
   const names = page.filter((_, i) => i % 2 === 0);
   const facts = await readSequences(redis, where, names);
-  const keys = names.flatMap((name, i) => versionsOf(facts[i]).map((version) => versionKey(where, name, version)));
+  const isActive = (one: SequenceFacts | undefined) => one !== undefined && (one.entry !== "" || one.lapses > until);
+  const active = names.filter((_, i) => isActive(facts[i]));
+  const keys = names.flatMap((name, i) =>
+    isActive(facts[i]) ? [] : versionsOf(facts[i]).map((version) => versionKey(where, name, version)),
+  );
   const sleeping: Sleeping[] = [];
   const failures: unknown[] = [];
   for (let i = 0; i < keys.length && failures.length === 0; i += AT_ONCE) {
@@ -103,7 +107,7 @@ export async function bringToDisk(
   // After a full disk or a loss of Redis, the whole files still count. The next round returns to
   // the states that failed.
   const end = isFull ? endOf(page) : until;
-  const count = await hibernate(redis, where, sleeping, failures.length === 0 ? end : reached);
+  const count = await hibernate(redis, where, sleeping, active, failures.length === 0 ? end : reached);
   if (count > 0) log.debug({ ...where, count }, "states of idle sequences brought to disk");
   if (failures.length > 0) throw failures[0];
   return isFull;
@@ -140,8 +144,8 @@ async function write(
   return { key, pointer: await states.write(key, frame) };
 }
 
-/** The versions of an idle sequence; none for a busy sequence. */
+/** The versions of an idle sequence. */
 function versionsOf(facts: SequenceFacts | undefined): string[] {
-  if (facts === undefined || facts.entry !== "" || facts.at === "" || facts.at === "!") return [];
+  if (facts === undefined || facts.at === "" || facts.at === "!") return [];
   return [...new Set([facts.at, ...facts.kept.flatMap((item) => checkpoint.read(item)?.version ?? [])])];
 }
