@@ -48,7 +48,7 @@ describe.each([true, false])("the place of a sequence in the index (short script
   it("moves with a step that comes a while after the last one", async () => {
     await enter(true);
     await finish();
-    await change((await now()) + 1_000);
+    await change((await now()) + IDLE_MS / 2);
     await enter();
     await finish();
     expect(await place()).toBe(await lapses());
