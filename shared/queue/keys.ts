@@ -31,8 +31,8 @@ export function laneKeys(lane: Lane) {
     /** hash: the parked requests, by name */
     parked: `parked:${pinned}`,
     /**
-     * zset of the names of the model's sequences: the Redis ms at which each expires idle, or +inf
-     * while the sequence has queued work
+     * zset of the names of the model's sequences: the Redis ms before which none expires idle, or
+     * +inf for a busy sequence; see live.lua
      */
     live: liveKey(lane),
     /** hash entry → how many runs alone have not ended in a commit, and the name of the last run */

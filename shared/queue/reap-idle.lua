@@ -1,13 +1,15 @@
 #!lua flags=allow-oom
 -- reap-idle.lua: remove the idled-out sequences of a model in a bucket, the longest ago first, with
--- all keys of each. The cost grows with the number of idled-out sequences, not of live sequences.
---   KEYS.live    zset
+-- all keys of each, and file others again that have lived on. The cost grows with the number of
+-- sequences whose time in the index has come, not of live sequences.
+--   KEYS.live    zset (live.lua)
 --   ARGV.base    tag of the bucket and model, `{tag}:model`
 --   ARGV.most    most sequences of one call
 --   ARGV.idleMs  ms for which the model's sequences are kept idle; '' if the caller does not know
 --   Returns the number of sequences looked at; fewer than `most`: none is left
 -- include pieces/version.lua
 -- include pieces/sequence.lua
+-- include pieces/live.lua
 -- include pieces/past.lua
 -- include pieces/events.lua
 local live, base = KEYS.live, ARGV.base
@@ -18,9 +20,8 @@ lookUpSequences(base, names)
 for i = 1, #names do
   local name = names[i]
   local seq = readableSequence(base, name)
-  -- The facts decide. Only interference from outside makes the set wrong.
   if seq and not hasLapsed(seq, now) then
-    refiled[#refiled + 1] = isBusy(seq) and '+inf' or string.format('%d', seq.lapses)
+    refiled[#refiled + 1] = filedAt(seq)
     refiled[#refiled + 1] = name
   else
     gone[#gone + 1] = name

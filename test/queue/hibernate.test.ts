@@ -5,12 +5,13 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { encodeCheckpoint, nameRun } from "#shared/contract/checkpoint.js";
 import { encodeFrame } from "#shared/frame.js";
-import { versionKey } from "#shared/queue/keys.js";
+import { laneKeys, versionKey } from "#shared/queue/keys.js";
 import { commit } from "#shared/queue/work/commit/commit.js";
 import { timeAt } from "#shared/redis/clock.js";
 import { isPointer, SleepingStates } from "#shared/sleeping-states.js";
 import { bringToDisk } from "../../worker/upkeep/hibernate.js";
 import { removeUnused } from "../../worker/upkeep/unused-files.js";
+import { changeFacts } from "../support/queue/facts.js";
 import { IDLE_MS, result, useLab } from "../support/queue/lab.js";
 import { silentLog } from "../support/silent.js";
 
@@ -59,6 +60,18 @@ describe("states of idle sequences", () => {
     expect(asleep).toEqual(Array.from({ length: COUNT }, (_, i) => i !== 3));
     await round();
     expect(await written()).toHaveLength(COUNT - 1);
+  });
+
+  it("stay in Redis while their sequence is busy or has lived on, and it is filed again", async () => {
+    await makeIdle();
+    const { live } = laneKeys(lab.lane);
+    const laterOn = Math.ceil(await timeAt(lab.redis, live)) + 2 * IDLE_MS;
+    await changeFacts(lab.redis, lab.lane, name(3), { lapses: laterOn });
+    await lab.admitStep({ request: "next", sequence: name(4) });
+    await round();
+    const awake = Array.from({ length: COUNT }, async (_, i) => !isPointer(await lab.redis.getBuffer(await keyAt(i))));
+    expect(await Promise.all(awake)).toEqual(Array.from({ length: COUNT }, (_, i) => i === 3 || i === 4));
+    expect(await lab.redis.zmscore(live, name(3), name(4))).toEqual([String(laterOn), "inf"]);
   });
 
   it("leave no file behind that was not written to its end", async () => {

@@ -7,7 +7,10 @@ import { orphans } from "#shared/queue/work/liveness/orphans.js";
 import { reapConsumers } from "#shared/queue/reap-consumers.js";
 import { reapIdle } from "#shared/queue/reap-idle.js";
 import { requeue } from "#shared/queue/work/read/requeue.js";
-import { IDLE_MS, SEQUENCE, put, result, useLab } from "../support/queue/lab.js";
+import { realWorld } from "#shared/world.js";
+import { reconcileWhileOpen } from "../../worker/lane/reconciler.js";
+import { IDLE_MS, SEQUENCE, put, result, steady, useLab } from "../support/queue/lab.js";
+import { silentBus, silentLog } from "../support/silent.js";
 import { changeFacts, factsOf } from "../support/queue/facts.js";
 
 describe("requeue", () => {
@@ -97,6 +100,43 @@ describe("mendSequence", () => {
     await lab.redis.zadd(laneKeys(lab.lane).live, "+inf", SEQUENCE);
     expect(await mendSequence(lab.queue, SEQUENCE)).toBeUndefined();
     expect(await lab.redis.zcard(laneKeys(lab.lane).live)).toBe(0);
+  });
+});
+
+describe("a round of the reconciler", () => {
+  const lab = useLab();
+
+  it("mends a sequence that went on soon after a step, and whose entry was deleted", async () => {
+    await lab.admitStep({ request: "r1", start: true });
+    await commit(lab.queue, [result(await lab.takeOne(), put("s"))], IDLE_MS);
+    await lab.admitStep({ request: "r2" });
+    const { ready, live } = laneKeys(lab.lane);
+    const { entry } = await lab.takeOne();
+    // As if the entry had been queued long ago.
+    await lab.redis.xdel(ready, entry);
+    await changeFacts(lab.redis, lab.lane, SEQUENCE, { entry: "1-1" });
+    expect(await lab.redis.zscore(live, SEQUENCE)).not.toBe("inf");
+    const stop = new AbortController();
+    const reconciling = reconcileWhileOpen(
+      {
+        queue: lab.queue,
+        outageGuard: steady(),
+        settler: { bus: silentBus },
+        models: 1,
+        living: () => 1,
+        maxIdleMs: IDLE_MS,
+        world: realWorld,
+        log: silentLog,
+      },
+      stop.signal,
+    );
+    try {
+      await expect.poll(() => factsOf(lab.redis, lab.lane, SEQUENCE), { timeout: 10_000 }).toBeUndefined();
+      await expect.poll(() => lab.outcomeFields("r2")).toMatchObject({ kind: "error" });
+    } finally {
+      stop.abort();
+      await reconciling;
+    }
   });
 });
 

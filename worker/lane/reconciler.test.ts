@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { firstOfRound, isWorthLooking, nextBackoff } from "./reconciler.js";
+import { firstOfRound, isStalled, isWorthLooking, nextBackoff } from "./reconciler.js";
 
 describe("the rounds of a lane", () => {
   it("come to every busy sequence, however many there are", () => {
-    const rounds = [0, 0.26, 0.51, 0.999].map((lot) => firstOfRound(12_001, lot));
+    const rounds = [0, 0.26, 0.51, 0.999].map((lot) => firstOfRound(12_001, lot, 4_000));
     expect(rounds).toEqual([0, 4_000, 8_000, 12_000]);
   });
 
@@ -13,8 +13,14 @@ describe("the rounds of a lane", () => {
     expect([0, 0.5].map((lot) => isWorthLooking(0, 5, lot))).toEqual([false, false]);
   });
 
+  it("look at a sequence whose step has been queued for a while, and at parked steps", () => {
+    const at = (entry: string) => isStalled({ entry }, 5_000);
+    expect(["", "5001-0", "5000-7", "@"].map(at)).toEqual([false, false, true, true]);
+    expect(isStalled(undefined, 5_000)).toBe(false);
+  });
+
   it("begin with the first where all fit into one", () => {
-    for (const count of [0, 1, 4_000]) expect(firstOfRound(count, 0.999)).toBe(0);
+    for (const count of [0, 1, 4_000]) expect(firstOfRound(count, 0.999, 4_000)).toBe(0);
   });
 });
 

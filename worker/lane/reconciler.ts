@@ -8,11 +8,14 @@ import { publishEnd } from "#shared/capture/capture.js";
 import { errorKinds } from "#shared/errors.js";
 import type { Bus } from "#shared/nats/connect.js";
 import type { RequestAddress } from "#shared/queue/address.js";
-import { GROUP, laneKeys } from "#shared/queue/keys.js";
+import { GROUP, laneKeys, liveKey } from "#shared/queue/keys.js";
 import { cancelRequest } from "#shared/queue/ends/cancel.js";
 import { giveOutcome } from "#shared/queue/ends/give-outcome.js";
+import { timeAt } from "#shared/redis/clock.js";
 import { delay, retrying } from "#shared/retry.js";
 import type { World } from "#shared/world.js";
+import { readLoads } from "#shared/queue/pieces/load.js";
+import { readSequences, type SequenceFacts } from "#shared/queue/pieces/sequence.js";
 import { bury } from "#shared/queue/work/liveness/bury.js";
 import { inLane, lanesOf, type LaneQueue, type ModelQueue } from "#shared/queue/work/lane.js";
 import { beginRound } from "#shared/queue/work/upkeep/begin-round.js";
@@ -56,6 +59,14 @@ const LIMIT = 4_000;
 const ENTRIES_LIMIT = 1_000;
 /** Idle sequences that one call removes. They keep Redis's only thread busy for 2 ms. */
 const REAP_LIMIT = 200;
+/** Sequences of the index whose facts a round reads: less than 1 ms of Redis. */
+const PAGE = 1_000;
+/**
+ * In ms. A step that has been queued for longer may have lost its entry. With more load than the
+ * fleet can carry, nearly all steps are so old, and a round looks at some.
+ */
+const STALL_MS = 5_000;
+const MOST_STALLED = 100;
 /** Sequences that a round looks at side by side. */
 const LOOKS_AT_ONCE = 50;
 /**
@@ -135,7 +146,7 @@ async function reconcile(queue: LaneQueue, reconciler: Reconciler, signal: Abort
   if (counts.at(-1) !== 0) await refill(redis, [{ lanes: lanesByKey([lane]), room: 1 }]);
   const entries = (await redis.xlen(ready)) + (await redis.hlen(parked));
   if (entries > 0) await requeueOrphans(queue, log);
-  await mendBusy(queue, entries, reconciler, signal);
+  if (hasSequences) await mendBusy(queue, entries, reconciler, signal);
   if (entries > 0) await buryStrays(queue, reconciler, signal);
   if (reconciler.world.random() < 1 / REAP_EVERY) await reapConsumers(redis, ready, GROUP, CONSUMER_IDLE_MS);
   return "begun";
@@ -150,13 +161,8 @@ async function requeueOrphans(queue: LaneQueue, log: Logger): Promise<void> {
 
 /** @param entries the lane's number of entries just now */
 async function mendBusy(queue: LaneQueue, entries: number, reconciler: Reconciler, signal: AbortSignal): Promise<void> {
-  const { redis, lane } = queue;
   const lot = reconciler.world.random();
-  const { live } = laneKeys(lane);
-  const count = await redis.zcount(live, "+inf", "+inf");
-  if (!isWorthLooking(count, entries, lot)) return;
-  const first = firstOfRound(count, reconciler.world.random());
-  const busy = await redis.zrange(live, "+inf", "+inf", "BYSCORE", "LIMIT", first, LIMIT);
+  const busy = [...(await newlyBusy(queue, entries, lot, reconciler)), ...(await stalled(queue, reconciler))];
   // A drain waits for this round. Under load, a thousand looks would take longer than the drain
   // may.
   for (let i = 0; i < busy.length && !signal.aborted; i += LOOKS_AT_ONCE) {
@@ -164,6 +170,46 @@ async function mendBusy(queue: LaneQueue, entries: number, reconciler: Reconcile
     await Promise.all(some.map((name) => mend(queue, name, reconciler)));
     if (lot < 1 / AGREED_EVERY) await noteOtherLanes(queue, some, reconciler);
   }
+}
+
+/** A page of the sequences that the index has as busy, if the counts make them worth a look. */
+async function newlyBusy(
+  { redis, lane }: LaneQueue,
+  entries: number,
+  lot: number,
+  { world }: Reconciler,
+): Promise<string[]> {
+  const live = liveKey(lane);
+  const count = await redis.zcount(live, "+inf", "+inf");
+  if (!isWorthLooking(count, entries, lot)) return [];
+  return redis.zrange(live, "+inf", "+inf", "BYSCORE", "LIMIT", firstOfRound(count, world.random(), LIMIT), LIMIT);
+}
+
+/**
+ * Some sequences whose step has been queued for a while, from a page of the index. The index has
+ * most busy sequences at the time of an earlier rest, so no count tells that an entry is missing.
+ */
+async function stalled({ redis, lane }: LaneQueue, { world }: Reconciler): Promise<string[]> {
+  const field = `m:${lane.model}`;
+  const [load] = await readLoads(redis, redis.isCluster ? lane.bucket : undefined, [field]);
+  if (load?.requests === 0) return [];
+  const live = liveKey(lane);
+  const first = firstOfRound(await redis.zcard(live), world.random(), PAGE);
+  const names = await redis.zrange(live, String(first), String(first + PAGE - 1));
+  const facts = await readSequences(redis, lane, names);
+  const queuedBefore = (await timeAt(redis, live)) - STALL_MS;
+  const found = names.filter((_, i) => isStalled(facts[i], queuedBefore));
+  const start = Math.floor(world.random() * found.length);
+  return [...found.slice(start), ...found.slice(0, start)].slice(0, MOST_STALLED);
+}
+
+/**
+ * Whether a sequence has a step that was queued before a time, in Redis ms. An entry's id begins
+ * with the time at which it was queued; a parked step has none, and counts as long queued.
+ */
+export function isStalled(facts: Pick<SequenceFacts, "entry"> | undefined, queuedBefore: number): boolean {
+  if (facts === undefined || facts.entry === "") return false;
+  return facts.entry === "@" || Number.parseInt(facts.entry, 10) <= queuedBefore;
 }
 
 /**
@@ -194,13 +240,13 @@ export function isWorthLooking(busy: number, entries: number, lot: number): bool
 }
 
 /**
- * The busy sequence that a round begins with. Other workers make most rounds, so a lot chooses the
- * page: each page gets its turn in time.
- * @param count the number of busy sequences
+ * The place in a list that a round begins with. Other workers make most rounds, so a lot chooses
+ * the page: each page gets its turn in time.
+ * @param count the length of the list
  * @param lot from 0 to below 1
  */
-export function firstOfRound(count: number, lot: number): number {
-  return Math.floor(lot * Math.max(1, Math.ceil(count / LIMIT))) * LIMIT;
+export function firstOfRound(count: number, lot: number, page: number): number {
+  return Math.floor(lot * Math.max(1, Math.ceil(count / page))) * page;
 }
 
 /** Frees the entries of workers that the registry does not know. */

@@ -5,9 +5,10 @@
  */
 import type { Logger } from "pino";
 import { decodeFrame } from "#shared/frame.js";
-import { laneKeys, hibernationKeys, versionKey } from "#shared/queue/keys.js";
+import { hibernationKeys, liveKey, versionKey } from "#shared/queue/keys.js";
 import { checkpoint } from "#shared/records/sequence.js";
-import { readSequences, type SequenceFacts } from "#shared/queue/pieces/sequence.js";
+import { readLive, type LiveSequence } from "#shared/queue/pieces/live.js";
+import type { SequenceFacts } from "#shared/queue/pieces/sequence.js";
 import { beginHibernation } from "#shared/queue/work/upkeep/begin-round.js";
 import { hibernate, type Sleeping } from "#shared/queue/work/upkeep/hibernate.js";
 import { timeAt } from "#shared/redis/clock.js";
@@ -78,18 +79,19 @@ export async function bringToDisk(
   where: { readonly bucket: number; readonly model: string },
   maxIdleMs: number,
 ): Promise<boolean> {
-  const { live } = laneKeys({ ...where, version: "", digest: "" });
-  const now = await timeAt(redis, live);
-  // The set holds the time at which each sequence expires: `maxIdleMs` after it came to rest. So a
-  // sequence that has been idle for `afterMs` expires by `until`.
+  const now = await timeAt(redis, liveKey(where));
+  // A sequence that has been idle for `afterMs` expires by `until`, because it came to rest
+  // `maxIdleMs` before it expires. The index may name an earlier time of one that has lived on.
   const until = Math.floor(now + maxIdleMs - afterMs);
   const reached = Number((await redis.get(hibernationKeys(where).reached)) ?? 0);
   if (until <= now || until <= reached) return false;
   const from = Math.max(reached, Math.ceil(now));
-  const page = await redis.zrange(live, String(from), String(until), "BYSCORE", "LIMIT", 0, PAGE, "WITHSCORES");
-  const names = page.filter((_, i) => i % 2 === 0);
-  const facts = await readSequences(redis, where, names);
-  const keys = names.flatMap((name, i) => versionsOf(facts[i]).map((version) => versionKey(where, name, version)));
+  const page = await readLive(redis, where, { from, until, most: PAGE });
+  const isIdle = ({ facts }: LiveSequence) => facts === undefined || (facts.entry === "" && facts.lapses <= until);
+  const active = page.filter((one) => !isIdle(one)).map(({ name }) => name);
+  const keys = page
+    .filter(isIdle)
+    .flatMap(({ name, facts }) => versionsOf(facts).map((version) => versionKey(where, name, version)));
   const sleeping: Sleeping[] = [];
   const failures: unknown[] = [];
   for (let i = 0; i < keys.length && failures.length === 0; i += AT_ONCE) {
@@ -99,11 +101,11 @@ export async function bringToDisk(
       else if (one.value !== undefined) sleeping.push(one.value);
     }
   }
-  const isFull = names.length === PAGE;
+  const isFull = page.length === PAGE;
   // After a full disk or a loss of Redis, the whole files still count. The next round returns to
   // the states that failed.
   const end = isFull ? endOf(page) : until;
-  const count = await hibernate(redis, where, sleeping, failures.length === 0 ? end : reached);
+  const count = await hibernate(redis, where, sleeping, active, failures.length === 0 ? end : reached);
   if (count > 0) log.debug({ ...where, count }, "states of idle sequences brought to disk");
   if (failures.length > 0) throw failures[0];
   return isFull;
@@ -113,11 +115,10 @@ export async function bringToDisk(
  * The start of the page after a full page. The last sequence may share its time with sequences that
  * the page left out, so the next page begins with that same time. If all sequences of the page have
  * one time, the next page begins after it, and the sequences left out stay in Redis.
- * @param page names, each followed by its time
  */
-function endOf(page: readonly string[]): number {
-  const last = Number(page.at(-1));
-  return Number(page[1]) === last ? last + 1 : last;
+function endOf(page: readonly LiveSequence[]): number {
+  const last = page.at(-1)?.at ?? 0;
+  return page[0]?.at === last ? last + 1 : last;
 }
 
 /**
@@ -140,8 +141,8 @@ async function write(
   return { key, pointer: await states.write(key, frame) };
 }
 
-/** The versions of an idle sequence; none for a busy sequence. */
+/** The versions of an idle sequence. */
 function versionsOf(facts: SequenceFacts | undefined): string[] {
-  if (facts === undefined || facts.entry !== "" || facts.at === "" || facts.at === "!") return [];
+  if (facts === undefined || facts.at === "" || facts.at === "!") return [];
   return [...new Set([facts.at, ...facts.kept.flatMap((item) => checkpoint.read(item)?.version ?? [])])];
 }

@@ -120,7 +120,7 @@ for i = 1, #KEYS.ready do
     window = tonumber(ARGV.lanes[i].window),
     -- Each request of the lane meets an error here again, and requests of other lanes do not.
     length = redis.pcall('XLEN', KEYS.ready[i]),
-    busy = {},
+    new = {},
   }
 end
 
@@ -287,8 +287,6 @@ local function admitUsual(lane, request, frame, ttl, deadline, name)
   local step = string.format('%d', next + 1)
   entry = queueUp(lane, TEXT.entry{request = request, sequence = name, step = step, flags = '4', deadline = times.due,
     gateway = gateway, ttl = ttl, number = string.format('%d', next + 2 - start), from = from}, frame, '')
-  lane.busy[#lane.busy + 1] = '+inf'
-  lane.busy[#lane.busy + 1] = name
   noteFacts(lane.base, name, WRITTEN.sequence{next = step, done = done, start = start, ended = '0', at = from, pin = pin,
     entry = entry, on = pin, request = request, lapses = lapses, keptUntil = keptUntil, kept = kept})
   ledger.count(lane.model, tenant, lane.base .. ':' .. request, bytes, briefOf(bytes, step, name, pin, times, '', ''))
@@ -395,7 +393,11 @@ local function admit(lane, place, request, frame, digest, ttl, deadline, attende
     if #checkpoints > 0 then redis.call('UNLINK', unpack(checkpoints)) end
     seq = nil
   end
-  seq = seq or newSequence()
+  if not seq then
+    lane.new[#lane.new + 1] = '+inf'
+    lane.new[#lane.new + 1] = name
+    seq = newSequence()
+  end
   -- Checkpoints that a step may need stay for a day past its deadline, like its record. They nearly
   -- always stay that long anyway.
   local keptUntil = seq.keptUntil
@@ -410,8 +412,6 @@ local function admit(lane, place, request, frame, digest, ttl, deadline, attende
     redis.call('RPUSH', 'wait:' .. sequence, cmsgpack.pack(LIST.waiting{facts = facts, frame = frame, pin = lane.pin,
       terms = terms ~= '' and terms or nil}))
   else
-    lane.busy[#lane.busy + 1] = '+inf'
-    lane.busy[#lane.busy + 1] = name
     entry = queueUp(lane, TEXT.entry{facts, from = seq.at}, frame, terms)
   end
   seq.next, seq.ended, seq.pin, seq.keptUntil = seq.next + 1, ended, lane.pin, keptUntil
@@ -523,6 +523,6 @@ end
 noteCall(said)
 writeSequences()
 for i = 1, #lanes do
-  if #lanes[i].busy > 0 then redis.pcall('ZADD', 'live:' .. lanes[i].base, unpack(lanes[i].busy)) end
+  if #lanes[i].new > 0 then redis.pcall('ZADD', 'live:' .. lanes[i].base, unpack(lanes[i].new)) end
 end
 return {'answered', said, loads}

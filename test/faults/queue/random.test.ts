@@ -312,8 +312,12 @@ class Course {
       const name = names[i] ?? "";
       if (facts === undefined) throw new Error(`${name} is gone`);
       const [score] = await redis.zmscore(live, name);
-      expect([name, score]).toEqual([name, facts.entry === "" ? String(facts.lapses) : "inf"]);
-      if (facts.entry === "") continue;
+      expect(score).not.toBeNull();
+      if (facts.entry === "") {
+        // The index may name an earlier time than a sequence's end, and no later one.
+        expect(score === "inf" ? Infinity : Number(score), name).toBeLessThanOrEqual(facts.lapses);
+        continue;
+      }
       expect(await redis.llen(waitKey(lane, name))).toBe(facts.next - facts.done - 1);
       const on = this.#lanes.find((one) => pinText(one) === facts.on) ?? lane;
       if (facts.entry === "@") expect(await redis.hexists(laneKeys(on).parked, facts.request)).toBe(1);

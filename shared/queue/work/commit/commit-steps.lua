@@ -56,6 +56,8 @@
 --           commit can ever succeed
 local load = KEYS.load
 -- include ../../pieces/version.lua
+-- include ../../pieces/sequence.lua
+-- include ../../pieces/live.lua
 -- include ../read/owned.lua
 -- include settlement.lua
 -- include ../../pieces/set-aside.lua
@@ -72,7 +74,7 @@ local now = string.format('%d', clock)
 
 local lanes = {}
 for i = 1, #KEYS.ready do
-  local lane = {ready = KEYS.ready[i], base = ARGV.lanes[i].base, forgotten = {}, idling = {}}
+  local lane = {ready = KEYS.ready[i], base = ARGV.lanes[i].base, forgotten = {}, idle = {}, before = {}}
   lane.pin = ARGV.lanes[i].pin
   lane.runs = 'runs:' .. lane.base .. ':' .. lane.pin
   -- Almost always there is no suspect and no parked request, and a single command shows that.
@@ -202,11 +204,10 @@ local function commit(lane, entry, request, name, step, start, kind, body, ttl, 
     end
   else
     seq.keptUntil = renewVersions(lane.base, name, from, kept, keptUntil, lapses + DAY)
+    lane.idle[#lane.idle + 1], lane.before[#lane.before + 1] = name, seq.lapses
     -- Clears the fields that the next step brings again, because an idle sequence takes memory for
     -- long.
     seq.entry, seq.request, seq.on, seq.lapses = '', '', '', lapses
-    lane.idling[#lane.idling + 1] = string.format('%d', lapses)
-    lane.idling[#lane.idling + 1] = name
   end
   noteSequence(lane.base, name, seq)
   return said
@@ -233,7 +234,7 @@ for i = 1, #lanes do
     if lane.unusual then redis.call('HDEL', lane.runs, unpack(lane.forgotten)) end
     if lane.parking then refill(lane.ready, #lane.forgotten) end
   end
-  if #lane.idling > 0 then redis.call('ZADD', 'live:' .. lane.base, unpack(lane.idling)) end
+  fileIdle(lane.base, lane.idle, lane.before, lapses)
 end
 for i = 1, #removed, 1000 do redis.call('UNLINK', unpack(removed, i, math.min(i + 999, #removed))) end
 if failure then error(failure) end

@@ -34,12 +34,12 @@
 local load = KEYS.load
 -- include ../../pieces/parking.lua
 -- include ../../pieces/version.lua
+-- include ../../pieces/live.lua
 -- include ../read/owned.lua
 local clock = now
-local now, lapses = string.format('%d', clock), clock + ARGV.idle
+local now, lapses = string.format('%d', clock), clock + tonumber(ARGV.idle)
 -- The rest of a sequence's facts, the same for all steps.
 local rest = TEXT.sequence{'', lapses = lapses, keptUntil = clock + ARGV.kept, kept = ''}
-lapses = string.format('%d', lapses)
 -- The last byte of facts that name no kept checkpoints, as a model with history has them.
 local NONE_KEPT = rest:byte(-1)
 
@@ -78,7 +78,7 @@ local function commit(lane, ready, base, first, count, before)
   end
   local all, briefs = 'seqs:' .. base, readOpen(load, requests)
   local texts = redis.pcall('HMGET', all, unpack(sequences))
-  local changed, entries, idling, n = {}, {}, {}, 0
+  local changed, entries, idle, earlier, n = {}, {}, {}, {}, 0
   for i = 1, count do
     local at = first + (i - 1) * ARGV.steps.WIDTH
     local text, brief, entry, from = texts[i], briefs[requests[i]], ARGV.steps(at).entry, ARGV.steps(at).from
@@ -87,7 +87,7 @@ local function commit(lane, ready, base, first, count, before)
       n = n + 1
       entries[n] = entry
       changed[2 * n - 1], changed[2 * n] = sequences[i], ARGV.steps(at).next .. rest
-      idling[2 * n - 1], idling[2 * n] = lapses, sequences[i]
+      idle[n], earlier[n] = sequences[i], tonumber((text:match(PATTERN.sequence(lapses))))
       if from ~= '' then checkpoints[#checkpoints + 1] = versionKey(base, sequences[i], from) end
     else
       left[#left + 1] = before + i
@@ -95,7 +95,7 @@ local function commit(lane, ready, base, first, count, before)
   end
   if n == 0 then return end
   redis.call('HSET', all, unpack(changed))
-  redis.call('ZADD', 'live:' .. base, unpack(idling))
+  fileIdle(base, idle, earlier, lapses)
   redis.call('XACK', ready, ARGV.group, unpack(entries))
   redis.call('XDEL', ready, unpack(entries))
   if unusual then
