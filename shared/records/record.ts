@@ -68,19 +68,6 @@ export class TextRecord<F extends Fields> {
     return this.places.map(({ name, field, before }) => before + field.write(values[name])).join("");
   }
 
-  /**
-   * The text of the first fields, without the separator behind them.
-   * @param values of these fields and of no other
-   */
-  head(values: Partial<Values<F>>): string {
-    let text = "";
-    for (const { name, field, before } of this.places) {
-      if (!(name in values)) break;
-      text += before + field.write(values[name]);
-    }
-    return text;
-  }
-
   /** The Lua pattern that captures these fields. */
   pattern(names: readonly string[]): string {
     const end = this.places.findLastIndex(({ name }) => names.includes(name)) + 1;

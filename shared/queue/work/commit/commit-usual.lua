@@ -2,10 +2,10 @@
 -- commit-usual.lua: the short way of commit-steps.lua, for steps that end as almost all steps do:
 -- the request is brief and has a result, the sequence continues from the step's checkpoint, the
 -- model keeps one checkpoint, and no other step of the sequence waits. The worker knows from the
--- step's entry what Redis must hold of the sequence. It sends this text and the next text, and the
--- script compares and writes. It changes nothing of a step of which anything differs: then
--- commit-steps.lua finds the step's outcome and checkpoint where the transaction has written them.
--- Both ways leave the same keys.
+-- step's entry what Redis must hold of the sequence. The script puts this text and the next text
+-- together from their parts, compares and writes. It changes nothing of a step of which anything
+-- differs: then commit-steps.lua finds the step's outcome and checkpoint where the transaction has
+-- written them. Both ways leave the same keys.
 --   KEYS.load         the counts (load.lua)
 --   KEYS.ready[]      as in commit-steps.lua
 --   ARGV.group
@@ -24,10 +24,11 @@
 --     .entry
 --     .request        name of the request
 --     .sequence       name of the sequence
---     .facts          the facts that the sequence must have, up to `request`: no other request has
---                     the entry that they name
---     .next           the facts that the sequence gets, up to `request`
---     .from           version from which the sequence no longer continues, or ''
+--     .step           number of the step
+--     .done           number of the step before
+--     .start          number of the START of its sequence
+--     .from           version from which the step continued, or ''
+--     .version        version of the step's checkpoint
 --     .ttl            outcome TTL ms
 --     .body           of the outcome; '' if it is apart
 --   Returns the numbers of the steps that are left to commit-steps.lua, from 1
@@ -68,7 +69,8 @@ end
 -- Commit steps of a lane.
 --   `first`  place of the first step in ARGV   `before`  the number of steps before this step
 local function commit(lane, ready, base, first, count, before)
-  local runs = 'runs:' .. base .. ':' .. ARGV.lanes[lane].pin
+  local pin = ARGV.lanes[lane].pin
+  local runs = 'runs:' .. base .. ':' .. pin
   local unusual = redis.call('EXISTS', runs, laneKeyOf('queue', ready)) > 0
   local owns = ownedBy(ARGV.group, ARGV.consumer, ready, ARGV.lanes[lane].oldest, ARGV.lanes[lane].newest, 2 * count + 64)
   local sequences, requests = {}, {}
@@ -82,11 +84,17 @@ local function commit(lane, ready, base, first, count, before)
   for i = 1, count do
     local at = first + (i - 1) * ARGV.steps.WIDTH
     local text, brief, entry, from = texts[i], briefs[requests[i]], ARGV.steps(at).entry, ARGV.steps(at).from
-    if text and brief and owns(entry) and text:find(ARGV.steps(at).facts, 1, true) == 1 and text:byte(-1) == NONE_KEPT
+    local step, start = ARGV.steps(at).step, ARGV.steps(at).start
+    -- No other request has the entry that the facts name.
+    local facts = HEAD.sequence{next = step, done = ARGV.steps(at).done, start = start, ended = '0', at = from, pin = pin,
+      entry = entry, on = pin, request = ARGV.steps(at).request}
+    if text and brief and owns(entry) and text:find(facts, 1, true) == 1 and text:byte(-1) == NONE_KEPT
       and give(requests[i], brief, ARGV.steps(at).ttl, ARGV.steps(at).body) then
       n = n + 1
       entries[n] = entry
-      changed[2 * n - 1], changed[2 * n] = sequences[i], ARGV.steps(at).next .. rest
+      changed[2 * n - 1] = sequences[i]
+      changed[2 * n] = HEAD.sequence{next = step, done = step, start = start, ended = '0', at = ARGV.steps(at).version,
+        pin = pin, entry = '', on = '', request = ''} .. rest
       idle[n], earlier[n] = sequences[i], tonumber((text:match(PATTERN.sequence(lapses))))
       if from ~= '' then checkpoints[#checkpoints + 1] = versionKey(base, sequences[i], from) end
     else

@@ -2,10 +2,9 @@
  * The typed wrapper of commit-usual.lua, the short way of commit-steps.lua: which steps may take
  * it, and the facts that their sequences must have and get.
  */
-import { sequence as facts } from "../../../records/sequence.js";
 import { defineScript, integer, list } from "../../../redis/script.js";
 import type { Call } from "../../../redis/transaction.js";
-import { pinText, requestName } from "../../address.js";
+import { requestName } from "../../address.js";
 import { FAILED, type Delivery } from "../../entry.js";
 import { GROUP } from "../../keys.js";
 import { byLane, laneTable, type WorkerQueue } from "../lane.js";
@@ -20,7 +19,7 @@ const script = defineScript(new URL("./commit-usual.lua", import.meta.url), (rep
     "kept",
     "apart",
     { lanes: ["base", "pin", "oldest", "newest", "steps"] },
-    { steps: ["entry", "request", "sequence", "facts", "next", "from", "ttl", "body"] },
+    { steps: ["entry", "request", "sequence", "step", "done", "start", "from", "version", "ttl", "body"] },
   ],
   durable: true,
 });
@@ -82,25 +81,16 @@ export async function commitUsual<S extends Settlement>(
       apart: usual.find(({ outcome }) => outcome.apart !== "")?.outcome.apart ?? "",
       lanes: table.lanes.map((lane, i) => ({ ...lane, steps: groups[i]?.length ?? 0 })),
       steps: ordered.map(({ settlement: { delivery, state }, outcome: { ttl, body } }) => {
-        const { lane, entry, sequence, step, number, from } = delivery;
-        const [pin, request, start] = [pinText(lane), requestName(delivery), step + 1 - number];
+        const { entry, sequence, step, number, from } = delivery;
         return {
           entry,
-          request,
+          request: requestName(delivery),
           sequence,
-          facts: facts.head({ next: step, done: step - 1, start, ended: "0", at: from, pin, entry, on: pin, request }),
-          next: facts.head({
-            next: step,
-            done: step,
-            start,
-            ended: "0",
-            at: state.version,
-            pin,
-            entry: "",
-            on: "",
-            request: "",
-          }),
+          step,
+          done: step - 1,
+          start: step + 1 - number,
           from,
+          version: state.version,
           ttl,
           body,
         };
