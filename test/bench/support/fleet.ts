@@ -5,6 +5,7 @@
 import { join } from "node:path";
 import type { Member } from "../../support/fleet/member.js";
 import { startFleet, type FleetPlan } from "../../support/fleet/fleet.js";
+import type { RunningProcess } from "../../support/brokers/process.js";
 import type { RedisServer } from "../../support/brokers/redis.js";
 import { cpuOf, type Cpu } from "./cpu.js";
 
@@ -22,6 +23,8 @@ export interface BenchFleetPlan {
   readonly env: Readonly<Record<string, string>>;
   /** Settings of all processes. */
   readonly common?: Readonly<Record<string, string>>;
+  /** Flags of node and V8 for gateway and workers. */
+  readonly flags?: readonly string[];
   /** The checkout whose build runs, if it is another one. */
   readonly build?: string;
 }
@@ -31,6 +34,8 @@ export interface BenchFleet {
   readonly redis: RedisServer;
   /** Named worker-1, worker-2 and so on. */
   readonly workers: readonly Member[];
+  /** All processes, each with its output so far. Each is the first of its process group. */
+  readonly processes: Readonly<Record<string, RunningProcess>>;
   /** Milliseconds of CPU so far. */
   cpu(): Record<Part, number>;
   /** Milliseconds of V8's pauses so far, over all threads; zeros unless profiling. */
@@ -45,7 +50,7 @@ export const BUCKETS = 1;
 const READY_WITHIN_MS = 20_000;
 
 export async function startBenchFleet(plan: BenchFleetPlan): Promise<BenchFleet> {
-  const { folder, repository, models, workers: count, env, common, build } = plan;
+  const { folder, repository, models, workers: count, env, common, flags, build } = plan;
   const profile = process.env["BATON_BENCH_PROFILE"];
   const profiling = (name: string) => [
     "--cpu-prof",
@@ -62,7 +67,8 @@ export async function startBenchFleet(plan: BenchFleetPlan): Promise<BenchFleet>
     direct: true,
     env: { BATON_BUCKETS: String(BUCKETS), ...common },
     workerEnv: env,
-    ...(profile === undefined ? {} : { flags: profiling }),
+    ...(flags !== undefined && { flags: () => flags }),
+    ...(profile !== undefined && { flags: profiling }),
     ...programsOf(build),
     folder,
   });
@@ -74,6 +80,12 @@ export async function startBenchFleet(plan: BenchFleetPlan): Promise<BenchFleet>
     port: Number(new URL(url).port),
     redis,
     workers,
+    processes: {
+      gateway: gateway.process,
+      ...Object.fromEntries(workers.map(({ process: one }, i) => [`worker ${i + 1}`, one])),
+      Redis: redis.process,
+      NATS: nats.process,
+    },
     cpu() {
       const groups = [gateway.process, redis.process, nats.process, ...workers.map((worker) => worker.process)];
       const [ofGateway, ofRedis, ofNats, ...ofWorkers] = cpuOf(groups.map(({ pid }) => pid)) as [Cpu, Cpu, Cpu];
