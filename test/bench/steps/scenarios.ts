@@ -24,6 +24,7 @@ export const stepNames: readonly (keyof StepRound)[] = [
   "bare128",
   "bull",
   "tiny",
+  "bullTiny",
   "single",
   "bareSingle",
   "offered",
@@ -63,6 +64,7 @@ export interface StepRound {
   bare128: BareResult;
   bull: BullResult;
   tiny: FleetResult;
+  bullTiny: BullResult;
   single: FleetResult;
   bareSingle: BareResult;
   offered: OfferedResult;
@@ -136,12 +138,16 @@ function measureBare({ expected, timing }: Setting, model: BenchModel, batch: nu
   return runChild(new URL("../bare/measure.js", import.meta.url), job);
 }
 
-function measureBull({ bullRedisPort, expected, timing }: Setting): Promise<BullResult> {
+function measureBull(
+  { bullRedisPort, expected, timing }: Setting,
+  model: BenchModel,
+  sequences: number,
+): Promise<BullResult> {
   const job: BullJob = {
     redisPort: bullRedisPort,
-    model: large,
-    sequences: LARGE_SEQUENCES,
-    expected: expectedOf(expected, large),
+    model,
+    sequences,
+    expected: expectedOf(expected, model),
     ...timing,
   };
   return runChild(new URL("../bullmq/measure.js", import.meta.url), job);
@@ -185,8 +191,9 @@ export async function stepScenarios(setting: Setting): Promise<Scenarios<StepRou
     },
     bare64: () => measureBare(setting, large, 64),
     bare128: () => measureBare(setting, large, 128),
-    bull: () => measureBull(setting),
+    bull: () => measureBull(setting, large, LARGE_SEQUENCES),
     tiny: () => measureFleet(setting, tiny, TINY_SEQUENCES),
+    bullTiny: () => measureBull(setting, tiny, TINY_SEQUENCES),
     single: () => measureFleet(setting, tinyAtOnce, 1),
     bareSingle: () => measureBare(setting, tinyAtOnce, 1),
     offered: () => measureOffered(setting),
