@@ -10,7 +10,8 @@
  *
  * `Origin` and `Sec-Fetch-Site` guard against pages of other sites, which may have the browser send
  * any request. Such a page changes and reads nothing here, unless its origin is on the list of
- * allowed origins.
+ * allowed origins. A link to this gateway works from every page: for it, the browser sends no
+ * `Origin`.
  */
 import { isIP } from "node:net";
 import { errorKinds } from "#shared/errors.js";
@@ -124,7 +125,6 @@ export function judge({ hosts, origins }: BrowserRules, { authority, origin, sit
   // The browser compared page and target itself, before a proxy may have changed the host.
   if (site === "same-origin" || isOriginOf(origin, authority)) return allowed;
   if (origins.some((entry) => includes(entry, origin))) return { said: "shared", origin };
-  if (!acts) return allowed;
   const message = `origin '${origin}' is not allowed; BATON_ALLOWED_ORIGINS names the origins that are`;
   return refused("origin_refused", origin, message);
 }
