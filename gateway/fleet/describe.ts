@@ -10,7 +10,6 @@ import { pinOf, pinText } from "#shared/queue/address.js";
 import { bucketTag } from "#shared/queue/bucket-tag.js";
 import { GROUP, laneKeys, registryKeys } from "#shared/queue/keys.js";
 import { readProcesses, type ListedProcess } from "#shared/queue/note-process.js";
-import { timeAt } from "#shared/redis/clock.js";
 import { dropIfSilent, masterFor, type RedisClient } from "#shared/redis/connect.js";
 import { isTransient } from "#shared/retry.js";
 import type { Unserved } from "./buckets.js";
@@ -185,8 +184,8 @@ async function describeQueue(asked: AskedLoad, limits: QueueLimits | undefined) 
 }
 
 /**
- * Counts the load of one lane. `live` are the live sequences, and `dead` the requests set aside, of
- * all versions of the model.
+ * Counts the load of one lane. `live` are the live sequences, with those that have expired and not
+ * been removed yet, and `dead` the requests set aside, of all versions of the model.
  */
 async function describeLane(redis: RedisClient, { ready, parked, live, dead }: ReturnType<typeof laneKeys>) {
   const [length, waiting, pending, sequences, setAside] = await Promise.all([
@@ -196,7 +195,7 @@ async function describeLane(redis: RedisClient, { ready, parked, live, dead }: R
       ([count]) => Number(count),
       () => 0, // no worker has made the group yet
     ),
-    timeAt(redis, live).then((now) => redis.zcount(live, Math.ceil(now), "+inf")),
+    redis.zcard(live),
     redis.xlen(dead),
   ]);
   return { queued: length - pending + waiting, running: pending, live: sequences, dead: setAside };

@@ -74,6 +74,16 @@ describe("states of idle sequences", () => {
     expect(await lab.redis.zmscore(live, name(3), name(4))).toEqual([String(laterOn), "inf"]);
   });
 
+  it("go to disk although the index names a time that has passed, unless their sequence has expired", async () => {
+    await makeIdle();
+    const { live } = laneKeys(lab.lane);
+    await lab.redis.zadd(live, 1, name(3), 2, name(4));
+    await changeFacts(lab.redis, lab.lane, name(4), { lapses: 2 });
+    await round();
+    const awake = Array.from({ length: COUNT }, async (_, i) => !isPointer(await lab.redis.getBuffer(await keyAt(i))));
+    expect(await Promise.all(awake)).toEqual(Array.from({ length: COUNT }, (_, i) => i === 4));
+  });
+
   it("leave no file behind that was not written to its end", async () => {
     // The key can be written, but not the frame, because it is no buffer.
     const frame = { length: 8, readUInt32LE: () => 4 } as unknown as Buffer;

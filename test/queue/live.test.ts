@@ -1,9 +1,11 @@
 /** The place of a sequence in the index of live sequences: never after its true end. */
 import { describe, expect, it } from "vitest";
+import type { Announcement } from "#shared/contract/announcement.js";
 import { laneKeys } from "#shared/queue/keys.js";
 import { commit } from "#shared/queue/work/commit/commit.js";
 import { reapIdle } from "#shared/queue/reap-idle.js";
 import { timeAt } from "#shared/redis/clock.js";
+import { describeFleet } from "../../gateway/fleet/describe.js";
 import { changeFacts, factsOf } from "../support/queue/facts.js";
 import { admit, applicant, IDLE_MS, LIMITS, put, result, SEQUENCE, useLab } from "../support/queue/lab.js";
 
@@ -52,6 +54,17 @@ describe.each([true, false])("the place of a sequence in the index (short script
     await enter();
     await finish();
     expect(await place()).toBe(await lapses());
+  });
+
+  it("has no part in the count of live sequences", async () => {
+    await enter(true);
+    await finish();
+    await lab.redis.zadd(laneKeys(lab.lane).live, 1, SEQUENCE);
+    const { model: called, version, digest } = lab.lane;
+    const model = { name: called, version, digest, sequence: {} };
+    const worker = { worker: "w", startedAt: 0, models: [model], failed: [] } as unknown as Announcement;
+    const asked = { redis: lab.redis, buckets: lab.lane.bucket + 1, unserved: [], tenant: "" };
+    expect(await describeFleet({ ...asked, workers: [worker] })).toMatchObject({ models: [{ live_sequences: 1 }] });
   });
 
   it("is mended when its time has come, and so is the place of a busy one when it rests", async () => {

@@ -7,7 +7,7 @@ import type { Logger } from "pino";
 import { publishEnd } from "#shared/capture/capture.js";
 import { errorKinds } from "#shared/errors.js";
 import type { Bus } from "#shared/nats/connect.js";
-import type { RequestAddress } from "#shared/queue/address.js";
+import { pinText, type RequestAddress } from "#shared/queue/address.js";
 import { GROUP, laneKeys, liveKey } from "#shared/queue/keys.js";
 import { cancelRequest } from "#shared/queue/ends/cancel.js";
 import { giveOutcome } from "#shared/queue/ends/give-outcome.js";
@@ -148,6 +148,7 @@ async function reconcile(queue: LaneQueue, reconciler: Reconciler, signal: Abort
   if (entries > 0) await requeueOrphans(queue, log);
   if (hasSequences) await mendBusy(queue, entries, reconciler, signal);
   if (entries > 0) await buryStrays(queue, reconciler, signal);
+  if (hasSequences) await mendStalled(queue, entries, reconciler, signal);
   if (reconciler.world.random() < 1 / REAP_EVERY) await reapConsumers(redis, ready, GROUP, CONSUMER_IDLE_MS);
   return "begun";
 }
@@ -159,48 +160,68 @@ async function requeueOrphans(queue: LaneQueue, log: Logger): Promise<void> {
   if (fresh > 0) log.error({ count: fresh }, "orphaned entries queued anew");
 }
 
-/** @param entries the lane's number of entries just now */
+/**
+ * Looks at a page of the sequences that the index has as busy, if the counts make them worth it.
+ * @param entries the lane's number of entries just now
+ */
 async function mendBusy(queue: LaneQueue, entries: number, reconciler: Reconciler, signal: AbortSignal): Promise<void> {
-  const lot = reconciler.world.random();
-  const busy = [...(await newlyBusy(queue, entries, lot, reconciler)), ...(await stalled(queue, reconciler))];
-  // A drain waits for this round. Under load, a thousand looks would take longer than the drain
-  // may.
-  for (let i = 0; i < busy.length && !signal.aborted; i += LOOKS_AT_ONCE) {
-    const some = busy.slice(i, i + LOOKS_AT_ONCE);
-    await Promise.all(some.map((name) => mend(queue, name, reconciler)));
-    if (lot < 1 / AGREED_EVERY) await noteOtherLanes(queue, some, reconciler);
-  }
-}
-
-/** A page of the sequences that the index has as busy, if the counts make them worth a look. */
-async function newlyBusy(
-  { redis, lane }: LaneQueue,
-  entries: number,
-  lot: number,
-  { world }: Reconciler,
-): Promise<string[]> {
+  const { redis, lane } = queue;
+  const { world } = reconciler;
+  const lot = world.random();
   const live = liveKey(lane);
   const count = await redis.zcount(live, "+inf", "+inf");
-  if (!isWorthLooking(count, entries, lot)) return [];
-  return redis.zrange(live, "+inf", "+inf", "BYSCORE", "LIMIT", firstOfRound(count, world.random(), LIMIT), LIMIT);
+  if (!isWorthLooking(count, entries, lot)) return;
+  const first = firstOfRound(count, world.random(), LIMIT);
+  const busy = await redis.zrange(live, "+inf", "+inf", "BYSCORE", "LIMIT", first, LIMIT);
+  await mendAll(queue, busy, reconciler, signal);
+  if (lot < 1 / AGREED_EVERY) await noteOtherLanes(queue, busy, reconciler);
 }
 
 /**
- * Some sequences whose step has been queued for a while, from a page of the index. The index has
- * most busy sequences at the time of an earlier rest, so no count tells that an entry is missing.
+ * Looks at the sequences of a page of the index whose steps have been queued for a while. The index
+ * has most busy sequences at the time of an earlier rest, so its own counts do not tell that an
+ * entry is missing. If there are enough entries for all that the page has, a round looks at some.
+ * @param entries the lane's number of entries just now
  */
-async function stalled({ redis, lane }: LaneQueue, { world }: Reconciler): Promise<string[]> {
-  const field = `m:${lane.model}`;
-  const [load] = await readLoads(redis, redis.isCluster ? lane.bucket : undefined, [field]);
-  if (load?.requests === 0) return [];
+async function mendStalled(
+  queue: LaneQueue,
+  entries: number,
+  reconciler: Reconciler,
+  signal: AbortSignal,
+): Promise<void> {
+  const { redis, lane } = queue;
+  const { world } = reconciler;
+  const [load] = await readLoads(redis, redis.isCluster ? lane.bucket : undefined, [`m:${lane.model}`]);
+  if (load?.requests === 0) return;
   const live = liveKey(lane);
   const first = firstOfRound(await redis.zcard(live), world.random(), PAGE);
   const names = await redis.zrange(live, String(first), String(first + PAGE - 1));
   const facts = await readSequences(redis, lane, names);
   const queuedBefore = (await timeAt(redis, live)) - STALL_MS;
-  const found = names.filter((_, i) => isStalled(facts[i], queuedBefore));
+  const found = names.flatMap((name, i) => (isStalled(facts[i], queuedBefore) ? [{ name, on: facts[i]?.on }] : []));
   const start = Math.floor(world.random() * found.length);
-  return [...found.slice(start), ...found.slice(0, start)].slice(0, MOST_STALLED);
+  const some = [...found.slice(start), ...found.slice(0, start)].slice(0, MOST_STALLED);
+  const looked = found.length > entries ? found : some;
+  await mendAll(
+    queue,
+    looked.map(({ name }) => name),
+    reconciler,
+    signal,
+  );
+  const elsewhere = found.filter(({ on }) => on !== pinText(lane)).map(({ name }) => name);
+  if (elsewhere.length > 0) await noteOtherLanes(queue, elsewhere, reconciler);
+}
+
+/** A drain waits for this. Under load, a thousand looks would take longer than the drain may. */
+async function mendAll(
+  queue: LaneQueue,
+  names: readonly string[],
+  reconciler: Reconciler,
+  signal: AbortSignal,
+): Promise<void> {
+  for (let i = 0; i < names.length && !signal.aborted; i += LOOKS_AT_ONCE) {
+    await Promise.all(names.slice(i, i + LOOKS_AT_ONCE).map((name) => mend(queue, name, reconciler)));
+  }
 }
 
 /**

@@ -85,12 +85,11 @@ export async function bringToDisk(
   const until = Math.floor(now + maxIdleMs - afterMs);
   const reached = Number((await redis.get(hibernationKeys(where).reached)) ?? 0);
   if (until <= now || until <= reached) return false;
-  const from = Math.max(reached, Math.ceil(now));
-  const page = await readLive(redis, where, { from, until, most: PAGE });
-  const isIdle = ({ facts }: LiveSequence) => facts === undefined || (facts.entry === "" && facts.lapses <= until);
-  const active = page.filter((one) => !isIdle(one)).map(({ name }) => name);
+  const page = await readLive(redis, where, { from: reached, until, most: PAGE });
+  const isActive = ({ facts }: LiveSequence) => facts !== undefined && (facts.entry !== "" || facts.lapses > until);
+  const active = page.filter(isActive).map(({ name }) => name);
   const keys = page
-    .filter(isIdle)
+    .filter((one) => !isActive(one) && (one.facts?.lapses ?? 0) > now)
     .flatMap(({ name, facts }) => versionsOf(facts).map((version) => versionKey(where, name, version)));
   const sleeping: Sleeping[] = [];
   const failures: unknown[] = [];

@@ -95,7 +95,7 @@ local function commit(lane, ready, base, first, count, before)
       changed[2 * n - 1] = sequences[i]
       changed[2 * n] = HEAD.sequence{next = step, done = step, start = start, ended = '0', at = ARGV.steps(at).version,
         pin = pin, entry = '', on = '', request = ''} .. rest
-      idle[n], earlier[n] = sequences[i], tonumber((text:match(PATTERN.sequence(lapses))))
+      idle[n], earlier[n] = sequences[i], tonumber((text:match(PATTERN.sequence(lapses)))) or 0
       if from ~= '' then checkpoints[#checkpoints + 1] = versionKey(base, sequences[i], from) end
     else
       left[#left + 1] = before + i
