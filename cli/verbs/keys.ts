@@ -21,6 +21,7 @@ interface CreateOptions {
   readonly expires?: number | string;
   readonly rps?: number;
   readonly burst?: number;
+  readonly tpm?: number;
   readonly streams?: number;
 }
 
@@ -44,10 +45,11 @@ export function addKeys(program: Command, open: OpenSession): void {
     .option("--expires <duration>", "how long it is good, such as 30d, or until which time", durationOrTime)
     .option("--rps <number>", "how many requests a second it may send", Number)
     .option("--burst <number>", "how many of them at once", Number)
+    .option("--tpm <number>", "how many tokens a minute its generations may use", Number)
     .option("--streams <number>", "how many generations it may have at a time", Number)
-    .action(async ({ expires, rps, burst, streams, ...terms }: CreateOptions, command: Command) => {
+    .action(async ({ expires, rps, burst, tpm, streams, ...terms }: CreateOptions, command: Command) => {
       const expiresAt = typeof expires === "number" ? new Date(Date.now() + expires).toISOString() : expires;
-      const limits = { requests_per_second: rps, burst, concurrent_streams: streams };
+      const limits = { requests_per_second: rps, burst, tokens_per_minute: tpm, concurrent_streams: streams };
       const given = Object.values(limits).some((limit) => limit !== undefined) ? { limits } : {};
       await printKey(open(command), "/v2/keys", printJson({ ...terms, ...given, expires_at: expiresAt }));
     });

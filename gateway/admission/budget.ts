@@ -6,19 +6,29 @@
  */
 import { errorKinds, InferenceError, type ErrorCode, type Limited } from "#shared/errors.js";
 import type { OwnerLimit, QueuedLimits } from "#shared/queue/admission/limits.js";
-import { shareOfRate, type Rate, type RateStanding } from "#shared/queue/pieces/rates.js";
+import {
+  shareOfRate,
+  type ChargedRate,
+  type Rate,
+  type RateStanding,
+  type TokenCharge,
+} from "#shared/queue/pieces/rates.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 
 /** A rate of an owner, as it was set. */
 export interface OwnerRate extends Rate {
   readonly scope: "key" | "tenant";
-  readonly perSecond: number;
+  readonly counts: "requests" | "tokens";
+  /** Requests per second, or tokens per minute. */
+  readonly limit: number;
 }
 
 /** What an owner may take. */
 export interface Budget {
   /** The first that is in the way refuses. None for work that no client sends. */
   readonly rates: readonly OwnerRate[];
+  /** Rates of tokens, which generations alone count in; absent: none. */
+  readonly tokens?: readonly OwnerRate[] | undefined;
   /** The tenant's share while requests wait; absent: as the deployment says. */
   readonly weight?: number | undefined;
   /** What the tenant may have in the queue; absent: as the deployment says. */
@@ -37,6 +47,7 @@ export type RateHeaders = Readonly<Record<string, string>>;
 /** The budget of a request's owner, and how it stood when the request was admitted or refused. */
 export class RequestBudget {
   readonly #budget: Budget;
+  #charge: TokenCharge | undefined;
   #headers: RateHeaders | undefined;
   #tell: ((headers: RateHeaders) => void) | undefined;
   #refusedBy: ((error: InferenceError) => void) | undefined;
@@ -45,8 +56,25 @@ export class RequestBudget {
     this.#budget = budget;
   }
 
-  get rates(): readonly Rate[] {
-    return this.#budget.rates;
+  /**
+   * @param charge tells what a generation costs; absent for any other request
+   * @returns the rates that the request counts in
+   * @throws InferenceError `invalid_argument` for a generation that costs more than its owner ever
+   *   has
+   */
+  ratesOf(charge?: () => TokenCharge): readonly ChargedRate[] {
+    const { rates, tokens } = this.#budget;
+    if (charge === undefined || tokens === undefined) return rates;
+    const asked = charge();
+    this.#charge = asked;
+    for (const { limit, scope } of tokens) {
+      if (limit === 0 || asked.cost <= limit) continue;
+      const message =
+        `the prompt and max_tokens come to ${asked.cost} tokens, and ${whose(scope)} has ${limit} ` +
+        "(tokens_per_minute)";
+      throw new InferenceError("invalid_argument", message);
+    }
+    return [...rates, ...tokens.map((rate) => ({ ...rate, charge: asked }))];
   }
 
   /** The same for a further part of a request, which as a whole counts once. */
@@ -70,14 +98,14 @@ export class RequestBudget {
   oneTooMany(name: string): InferenceError {
     const most = this.#budget.generations?.find((one) => one.name === name)?.most ?? 0;
     const scope = name.startsWith("k:") ? "key" : "tenant";
-    const whose = scope === "key" ? "the API key" : "the tenant";
-    const message = `${whose} may have ${most} generations at a time (concurrent_streams)`;
+    const message = `${whose(scope)} may have ${most} generations at a time (concurrent_streams)`;
     return this.#refusal("stream_limit", message, { limit: "concurrent_streams", scope });
   }
 
-  /** The rates as a bucket counts them, which in a Redis Cluster has a share of each. */
+  /** The rates of requests as a bucket counts them: in a Redis Cluster it has a share of each. */
   ratesIn({ redis, buckets }: Place, bucket: number): readonly Rate[] {
-    return redis.isCluster ? this.rates.map((rate) => shareOfRate(rate, bucket, buckets)) : this.rates;
+    const { rates } = this.#budget;
+    return redis.isCluster ? rates.map((rate) => shareOfRate(rate, bucket, buckets)) : rates;
   }
 
   /** Undefined before Redis has answered. */
@@ -95,10 +123,13 @@ export class RequestBudget {
     this.#refusedBy = note;
   }
 
-  /** @param standing undefined if an earlier copy of the call was answered */
-  admitted(standing: RateStanding | undefined): void {
-    const rate = standing && this.#rateOf(standing.name);
-    if (rate !== undefined && standing !== undefined) this.#show(headersOf(rate, standing));
+  /** @param standings empty if an earlier copy of the call was answered */
+  admitted(standings: readonly RateStanding[] = []): void {
+    const known = standings.flatMap((standing) => {
+      const rate = this.#rateOf(standing.name);
+      return rate === undefined ? [] : [{ rate, standing }];
+    });
+    if (known.length > 0) this.#show(headersOf(known));
   }
 
   /**
@@ -108,14 +139,19 @@ export class RequestBudget {
   refused(name: string, waitUs: number): InferenceError {
     const rate = this.#rateOf(name);
     if (rate === undefined) throw new TypeError(`the request has no rate ${name}`);
-    const resetUs = waitUs + Math.max(0, rate.burst - 1) * rate.periodUs;
-    this.#show(headersOf(rate, { name, remaining: 0, resetUs }));
-    const { scope, perSecond, burst } = rate;
+    const { scope, limit, burst, periodUs, counts } = rate;
+    const cost = counts === "tokens" ? Math.min(this.#charge?.cost ?? 1, burst) : 1;
+    const remaining = Math.max(0, Math.floor(cost - waitUs / periodUs));
+    const resetUs = waitUs + Math.max(0, burst - cost) * periodUs;
+    this.#show(headersOf([{ rate, standing: { name, remaining, resetUs } }]));
     const waitMs = Math.ceil(waitUs / 1_000);
+    const [rateText, limitName] =
+      counts === "tokens"
+        ? [`tokens per minute: limit ${limit}`, "tokens_per_minute"]
+        : [`requests per second: limit ${limit}, burst ${burst}`, "requests_per_second"];
     const message =
-      `${errorKinds.rate_limit_exceeded.texts.usual} requests per second: limit ${perSecond}, burst ${burst}. ` +
-      `Please try again in ${durationText(waitMs)}.`;
-    return this.#refusal("rate_limit_exceeded", message, { limit: "requests_per_second", scope, waitMs });
+      `${errorKinds.rate_limit_exceeded.texts.usual} ${rateText}. ` + `Please try again in ${durationText(waitMs)}.`;
+    return this.#refusal("rate_limit_exceeded", message, { limit: limitName, scope, waitMs });
   }
 
   #refusal(code: ErrorCode, message: string, limited: Limited): InferenceError {
@@ -125,7 +161,8 @@ export class RequestBudget {
   }
 
   #rateOf(name: string): OwnerRate | undefined {
-    return this.#budget.rates.find((rate) => rate.name === name);
+    const { rates, tokens = [] } = this.#budget;
+    return [...rates, ...tokens].find((rate) => rate.name === name);
   }
 
   #show(headers: RateHeaders): void {
@@ -134,15 +171,33 @@ export class RequestBudget {
   }
 }
 
-function headersOf({ perSecond, periodUs, burst }: OwnerRate, { remaining, resetUs }: RateStanding): RateHeaders {
-  const seconds = (us: number): number => Math.ceil(us / 1_000_000);
-  return {
-    "x-ratelimit-limit-requests": String(Math.round(perSecond * 60)),
-    "x-ratelimit-remaining-requests": String(remaining),
-    "x-ratelimit-reset-requests": durationText(Math.ceil(resetUs / 1_000)),
-    "ratelimit-policy": `"requests";q=${burst};w=${Math.max(1, seconds(burst * periodUs))}`,
-    ratelimit: `"requests";r=${remaining};t=${seconds(resetUs)}`,
+function whose(scope: OwnerRate["scope"]): string {
+  return scope === "key" ? "the API key" : "the tenant";
+}
+
+interface Stood {
+  readonly rate: OwnerRate;
+  readonly standing: RateStanding;
+}
+
+/** @param all a rate of requests, a rate of tokens, or both */
+function headersOf(all: readonly Stood[]): RateHeaders {
+  const headers: Record<string, string> = {};
+  const add = (name: string, text: string) => {
+    const before = headers[name];
+    headers[name] = before === undefined ? text : `${before}, ${text}`;
   };
+  const seconds = (us: number): number => Math.ceil(us / 1_000_000);
+  for (const { rate, standing } of all) {
+    const { counts, limit, periodUs, burst } = rate;
+    const { remaining, resetUs } = standing;
+    add(`x-ratelimit-limit-${counts}`, String(counts === "tokens" ? limit : Math.round(limit * 60)));
+    add(`x-ratelimit-remaining-${counts}`, String(remaining));
+    add(`x-ratelimit-reset-${counts}`, durationText(Math.ceil(resetUs / 1_000)));
+    add("ratelimit-policy", `"${counts}";q=${burst};w=${Math.max(1, seconds(burst * periodUs))}`);
+    add("ratelimit", `"${counts}";r=${remaining};t=${seconds(resetUs)}`);
+  }
+  return headers;
 }
 
 /** A duration as OpenAI writes it: `12ms`, `1s`, `1.5s`, `6m0s`. @param ms a whole number */

@@ -18,10 +18,11 @@ import { passed } from "#shared/stages.js";
 import { realWorld } from "#shared/world.js";
 import type { AdmissionBatcher } from "./batcher.js";
 import type { Place, Unwritable } from "./call-line.js";
-import type { AnyRequest } from "./inference.js";
+import { isGeneration, type AnyRequest } from "./inference.js";
 import type { QueueLoads } from "./loads.js";
 import { queueFull } from "./queue-full.js";
 import type { AddressTerms } from "./request-id.js";
+import { tokenChargeOf } from "./token-charge.js";
 import { readyWindow } from "./window.js";
 
 /** Finds the models that sequences are pinned to. */
@@ -137,10 +138,10 @@ export async function enqueue<Request extends AnyRequest>(
     const admission = await admitInTurn(queue.batcher, applicant, place);
     switch (admission.said) {
       case "admitted":
-        request.budget?.admitted(admission.rate);
+        request.budget?.admitted(admission.rates);
         return { said: "admitted", version: request.model.version };
       case "known":
-        request.budget?.admitted(admission.rate);
+        request.budget?.admitted(admission.rates);
         return { said: "known", outcome: admission.outcome, version: admission.pin.version };
       case "too-soon":
         throw tooSoon(request, admission);
@@ -218,9 +219,9 @@ function applicantOf<Request extends AnyRequest>(
       number: sequence.number,
     },
     job: job?.part,
-    rates: request.budget?.rates,
+    rates: request.budget?.ratesOf(isGeneration(request) ? () => tokenChargeOf(request) : undefined),
     queued: request.budget?.queued,
-    owners: "spec" in request ? request.budget?.generations : undefined,
+    owners: isGeneration(request) ? request.budget?.generations : undefined,
   };
 }
 

@@ -96,6 +96,10 @@ export interface GenerationRequest extends AnyRequest {
   readonly background: boolean;
 }
 
+export function isGeneration(request: AnyRequest): request is GenerationRequest {
+  return "spec" in request;
+}
+
 /** The calls that protocols make to admission. */
 export interface Inference {
   /**

@@ -55,7 +55,7 @@ export async function submitLater(
       );
     default:
       // Without a key, this call has recorded the job, by any of its copies.
-      budget?.admitted(recorded.rate);
+      budget?.admitted(recorded.rates);
       return run.request.idempotencyKey === undefined ? "recorded" : recorded.said;
   }
 }

@@ -102,11 +102,11 @@ function kserveBody({ code, message, reason, limited }: ClientError): string {
 }
 
 /** OpenAI's clients read a type that says whether the client or the server is at fault. */
-function openAiBody({ code, message, parameter }: ClientError): string {
+function openAiBody({ code, message, parameter, limited }: ClientError): string {
   return JSON.stringify({
     error: {
       message: shortened(message),
-      type: openAiType(code),
+      type: openAiType(code, limited),
       param: parameter ?? null,
       code: openAiCode(code),
     },
@@ -118,8 +118,9 @@ export function openAiCode(code: ErrorCode): string {
   return code === "unknown_model" ? "model_not_found" : code;
 }
 
-function openAiType(code: ErrorCode): string {
+function openAiType(code: ErrorCode, limited: Limited | undefined): string {
   if (code === "insufficient_scope" || code === "tenant_suspended") return "permission_error";
+  if (limited?.limit === "tokens_per_minute") return "tokens";
   if (code === "rate_limit_exceeded" || code === "stream_limit") return "requests";
   const { status } = errorKinds[code];
   if (status === 429) return "rate_limit_error";

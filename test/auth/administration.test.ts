@@ -137,7 +137,7 @@ describe("a new key", () => {
     [{ name: "\u001b[2J" }, "no control characters"],
     [{ expires_at: "tomorrow" }, "expires_at must be a time"],
     [{ expires_at: "2020-01-01T00:00:00Z" }, "expires_at must not lie in the past"],
-    [{ limits: { tokens_per_minute: 10 } }, "limits: 'tokens_per_minute' is not supported"],
+    [{ limits: { tokens_per_hour: 10 } }, "limits: 'tokens_per_hour' is not supported"],
     [{ limits: { requests_per_second: -1 } }, "limits: requests_per_second: "],
     [{ limits: { burst: 5 } }, "limits: burst needs requests_per_second"],
   ])("is refused for %j", async (terms, text) => {

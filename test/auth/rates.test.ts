@@ -199,6 +199,45 @@ describe("a limit of generations", () => {
   });
 });
 
+describe("a limit of tokens", () => {
+  it("is taken at admission, and given back at the end, whoever ends a generation", async () => {
+    const key = await make({ tenant: "writer", limits: { tokens_per_minute: 600 } });
+    await setTenant("writer", { limits: { requests_per_second: 100_000 } });
+    const generate = (model: string, more: object, headers: object = {}) =>
+      ask(`${served.url}/v2/models/${model}/generate`, {
+        body: { text_input: "over and over", ignore_eos: true, temperature: 0, ...more },
+        headers: { ...key.headers, ...headers },
+      });
+    const first = await generate(MODEL, { max_tokens: 5 });
+    expect([first.status, first.headers.get("x-ratelimit-limit-tokens")]).toEqual([200, "600"]);
+    // A quarter of the 13 bytes of the prompt, and 5.
+    expect(first.headers.get("x-ratelimit-remaining-tokens")).toBe("591");
+    const long = await generate(ENDLESS, { max_tokens: 560 }, { prefer: "respond-async" });
+    expect(long.status).toBe(202);
+    const openai = new OpenAI({ baseURL: `${served.url}/v1`, apiKey: key.text, maxRetries: 0 });
+    const refused = await openai.completions
+      .create({ model: MODEL, prompt: "over and over", max_tokens: 500 })
+      .catch((error: unknown) => error);
+    if (!(refused instanceof RateLimitError)) expect.fail(String(refused));
+    expect([refused.type, refused.code]).toEqual(["tokens", "rate_limit_exceeded"]);
+    expect(refused.message).toContain("tokens per minute: limit 600");
+    const tooMuch = await generate(MODEL, { max_tokens: 600 });
+    expect([tooMuch.status, tooMuch.body]).toEqual([
+      400,
+      {
+        error: "the prompt and max_tokens come to 604 tokens, and the API key has 600 (tokens_per_minute)",
+        code: "invalid_argument",
+      },
+    ]);
+    expect((await infer(key)).status).toBe(200);
+    const cancel = { method: "DELETE", headers: key.headers };
+    await ask(`${served.url}/v2/requests/${long.body.id}`, cancel);
+    const last = await generate(MODEL, { max_tokens: 5 });
+    const left = Number(last.headers.get("x-ratelimit-remaining-tokens"));
+    expect([last.status, left > 0, left <= 591]).toEqual([200, true, true]);
+  });
+});
+
 describe("calls that admit nothing", () => {
   it("have a limit for each key and gateway, and requests are none of them", async () => {
     const key = await make({ tenant: "caller", limits: { requests_per_second: 1_000 } });

@@ -36,7 +36,9 @@ describe("the rate of an owner", () => {
   it("lets a rested owner send its burst at once, and no request more", async () => {
     const rate = named(1_000 * SECOND, 20);
     const first = await send(7, rate);
-    expect(first.map((one) => one.said === "admitted" && one.rate?.remaining)).toEqual([19, 18, 17, 16, 15, 14, 13]);
+    expect(first.map((one) => one.said === "admitted" && one.rates?.[0]?.remaining)).toEqual([
+      19, 18, 17, 16, 15, 14, 13,
+    ]);
     expect(words(await send(30, rate))).toEqual([...times("admitted", 13), ...times("too-soon", 17)]);
     const refused = await one(rate);
     if (refused.said !== "too-soon") expect.fail(refused.said);
@@ -73,11 +75,11 @@ describe("the rate of an owner", () => {
     expect(words(await send(3, first, tenant))).toEqual(["admitted", "admitted", "too-soon"]);
     const answers = await send(2, second, tenant);
     expect(answers).toMatchObject([
-      { said: "admitted", rate: { name: tenant.name, remaining: 0 } },
+      { said: "admitted", rates: [{ name: tenant.name, remaining: 0 }] },
       { said: "too-soon", name: tenant.name },
     ]);
     // The refused requests have cost the second key nothing.
-    expect(await one(second)).toMatchObject({ said: "admitted", rate: { name: second.name, remaining: 0 } });
+    expect(await one(second)).toMatchObject({ said: "admitted", rates: [{ name: second.name, remaining: 0 }] });
   });
 
   it("leaves nothing of a refused request: no sequence, no record, no count", async () => {
@@ -101,10 +103,10 @@ describe("the rate of an owner", () => {
     const answers = [];
     for (let i = 0; i < 2; i++) answers.push(await admitCall(lab.redis, TERMS, [asked], call));
     expect(answers).toMatchObject(
-      times("", 2).map(() => ({ admissions: [{ said: "admitted", rate: { remaining: 2 } }] })),
+      times("", 2).map(() => ({ admissions: [{ said: "admitted", rates: [{ remaining: 2 }] }] })),
     );
-    expect(await admit(lab.redis, TERMS, [asked])).toMatchObject([{ said: "known", rate: { remaining: 1 } }]);
-    expect(await one(rate)).toMatchObject({ rate: { remaining: 0 } });
+    expect(await admit(lab.redis, TERMS, [asked])).toMatchObject([{ said: "known", rates: [{ remaining: 1 }] }]);
+    expect(await one(rate)).toMatchObject({ rates: [{ remaining: 0 }] });
     expect(words(await admit(lab.redis, TERMS, [asked]))).toEqual(["too-soon"]);
   });
 
@@ -115,7 +117,7 @@ describe("the rate of an owner", () => {
     expect(await one(fast)).toMatchObject({ said: "too-soon" });
     const refused = await one(fast);
     expect(refused.said === "too-soon" && refused.waitUs <= SECOND).toBe(true);
-    expect(await one({ ...fast, burst: 2 })).toMatchObject({ said: "admitted", rate: { remaining: 0 } });
+    expect(await one({ ...fast, burst: 2 })).toMatchObject({ said: "admitted", rates: [{ remaining: 0 }] });
   });
 
   it("owes no more than its burst, should the clock of a server be behind", async () => {
@@ -141,10 +143,10 @@ describe("the rate of an owner", () => {
         { jobs: undefined, bytes: undefined },
         isRepeated,
       );
-    expect(await later("r1")).toMatchObject({ said: "recorded", rate: { name: rate.name, remaining: 1 } });
+    expect(await later("r1")).toMatchObject({ said: "recorded", rates: [{ name: rate.name, remaining: 1 }] });
     expect(await later("r1", "another")).toEqual({ said: "mismatch" });
-    expect(await later("r1")).toMatchObject({ said: "known", rate: { remaining: 0 } });
-    expect(await later("r1", "d", true)).toEqual({ said: "known", rate: undefined });
+    expect(await later("r1")).toMatchObject({ said: "known", rates: [{ remaining: 0 }] });
+    expect(await later("r1", "d", true)).toEqual({ said: "known", rates: [] });
     expect(await later("r2")).toMatchObject({ said: "too-soon", name: rate.name });
     expect(await one(rate)).toMatchObject({ said: "too-soon" });
   });

@@ -282,7 +282,7 @@ it("gives each bucket its part where the others cannot be heard", { timeout: 60_
 it("lets a rested owner send its burst, within a fifth, wherever the requests lie", async () => {
   const ask = gateway("rated", loadsWithin({ ...limits, queue: 10_000 }));
   const burst = 100;
-  const rate = { name: "k:rated", scope: "key", perSecond: 0.001, periodUs: 1e9, burst } as const;
+  const rate = { name: "k:rated", scope: "key", counts: "requests", limit: 0.001, periodUs: 1e9, burst } as const;
   const random = seededRandom(7);
   const answers = await Promise.all(
     Array.from({ length: 3 * burst }, (_, i) => {

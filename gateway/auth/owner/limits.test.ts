@@ -7,7 +7,9 @@ describe("limits", () => {
     [{ requests_per_second: 0.5 }, undefined],
     [{ requests_per_second: 0, burst: 0 }, undefined],
     [{ requests_per_second: 100_000, burst: 1_000_000 }, undefined],
-    [{ tokens_per_minute: 5 }, "'tokens_per_minute' is not supported: there are requests_per_second, burst"],
+    [{ tokens_per_minute: 0 }, undefined],
+    [{ tokens_per_minute: 0.5 }, "tokens_per_minute: "],
+    [{ tokens_per_hour: 5 }, "'tokens_per_hour' is not supported: there are requests_per_second, burst"],
     [{ requests_per_second: -1 }, "requests_per_second: "],
     [{ requests_per_second: 0.000_01 }, "requests_per_second: must be 0, or at least 0.0001"],
     [{ requests_per_second: 100_001 }, "requests_per_second: "],
@@ -40,6 +42,9 @@ describe("limits", () => {
     expect(isWithin({ requests_per_second: 5, burst: 11 }, most)).toBe(false);
     expect(isWithin({}, most)).toBe(false);
     expect(isWithin({}, {})).toBe(true);
+    expect(isWithin({ tokens_per_minute: 5 }, { tokens_per_minute: 5 })).toBe(true);
+    expect(isWithin({ tokens_per_minute: 6 }, { tokens_per_minute: 5 })).toBe(false);
+    expect(isWithin({}, { tokens_per_minute: 5 })).toBe(false);
   });
 });
 
@@ -50,8 +55,8 @@ describe("the budget of a key and its tenant", () => {
   it("has the rate of each that has a limit, the key's first", () => {
     expect(budgetOf(key({ requests_per_second: 2.5 }), tenant)).toEqual({
       rates: [
-        { scope: "key", name: "k:k1", perSecond: 2.5, periodUs: 400_000, burst: 2 },
-        { scope: "tenant", name: "t:acme", perSecond: 0.5, periodUs: 2_000_000, burst: 1 },
+        { scope: "key", counts: "requests", name: "k:k1", limit: 2.5, periodUs: 400_000, burst: 2 },
+        { scope: "tenant", counts: "requests", name: "t:acme", limit: 0.5, periodUs: 2_000_000, burst: 1 },
       ],
       weight: undefined,
       queued: undefined,
@@ -61,6 +66,17 @@ describe("the budget of a key and its tenant", () => {
     expect(workBudgetOf(own)).toEqual({ rates: [], weight: 3, queued: { requests: undefined, bytes: 5 } });
     expect(budgetOf(key({}), { id: "acme", limits: {} })).toBeUndefined();
     expect(budgetOf(undefined, tenant)?.rates).toHaveLength(1);
+  });
+
+  it("has rates of tokens, which are of a minute", () => {
+    const limits = { tokens_per_minute: 6_000 };
+    const rate = { counts: "tokens", limit: 6_000, periodUs: 10_000, burst: 6_000 };
+    expect(budgetOf(key(limits), { id: "acme", limits })?.tokens).toEqual([
+      { scope: "key", name: "k:k1:tokens", ...rate },
+      { scope: "tenant", name: "t:acme:tokens", ...rate },
+    ]);
+    expect(budgetOf(key({ tokens_per_minute: 0 }), { id: "a", limits: {} })?.tokens).toMatchObject([{ burst: 0 }]);
+    expect(workBudgetOf({ id: "acme", limits })).toBeUndefined();
   });
 
   it("lets nothing pass at a rate of 0", () => {

@@ -8,6 +8,8 @@ const ofKeys = {
   requests_per_second: z.number().min(0).max(100_000).optional(),
   /** Admissions that a rested owner may have at once; absent: those of a second, at least one. */
   burst: z.number().int().min(0).max(1_000_000).optional(),
+  /** Tokens of generations, of prompts and answers; 0 forbids all. */
+  tokens_per_minute: z.number().int().min(0).max(60_000_000).optional(),
   /** Generations that have not ended, queued ones included; 0 forbids all. */
   concurrent_streams: z.number().int().min(0).max(1_000_000).optional(),
 };
@@ -69,9 +71,10 @@ export function limitsFault(of: LimitedKind, given: object): string | undefined 
 export function isWithin(limits: Limits, others: Limits): boolean {
   const { concurrent_streams: streams = Infinity } = limits;
   if (streams > (others.concurrent_streams ?? Infinity)) return false;
+  if ((limits.tokens_per_minute ?? Infinity) > (others.tokens_per_minute ?? Infinity)) return false;
   const [mine, most] = [limits, others].map((one) => rateOf("key", { id: "", limits: one }));
   if (most === undefined) return true;
-  return mine !== undefined && mine.perSecond <= most.perSecond && mine.burst <= most.burst;
+  return mine !== undefined && mine.limit <= most.limit && mine.burst <= most.burst;
 }
 
 /** @returns undefined if the text is no JSON with limits of a tenant */
@@ -104,10 +107,16 @@ export interface LimitedTenant {
  */
 export function budgetOf(key: Limited | undefined, tenant: LimitedTenant): Budget | undefined {
   const rates = [rateOf("key", key), rateOf("tenant", tenant)].filter((rate) => rate !== undefined);
+  const tokens = [tokenRateOf("key", key), tokenRateOf("tenant", tenant)].filter((rate) => rate !== undefined);
   const { generations = [], ...work } = workOf(tenant);
   const ofKey = key === undefined ? [] : generationsOf("k", key);
   const all = [...ofKey, ...generations];
-  return orNone({ rates, ...work, generations: all.length === 0 ? undefined : all });
+  return orNone({
+    rates,
+    tokens: tokens.length === 0 ? undefined : tokens,
+    ...work,
+    generations: all.length === 0 ? undefined : all,
+  });
 }
 
 /** The budget of work that no client sends: rates are for clients alone. */
@@ -158,8 +167,20 @@ export function limitsInForce(id: string, record: TenantSays | undefined, usual:
 function rateOf(scope: OwnerRate["scope"], limited: Limited | undefined): OwnerRate | undefined {
   const perSecond = limited?.limits.requests_per_second;
   if (limited === undefined || perSecond === undefined) return undefined;
-  const name = `${scope === "key" ? "k" : "t"}:${limited.id}`;
-  if (perSecond === 0) return { scope, name, perSecond, periodUs: 1_000_000, burst: 0 };
+  const usual = { scope, counts: "requests", name: nameOf(scope, limited), limit: perSecond } as const;
+  if (perSecond === 0) return { ...usual, periodUs: 1_000_000, burst: 0 };
   const { burst = Math.max(1, Math.floor(perSecond)) } = limited.limits;
-  return { scope, name, perSecond, periodUs: Math.round(1_000_000 / perSecond), burst };
+  return { ...usual, periodUs: Math.round(1_000_000 / perSecond), burst };
+}
+
+/** A rested owner may use the tokens of a minute at once. */
+function tokenRateOf(scope: OwnerRate["scope"], limited: Limited | undefined): OwnerRate | undefined {
+  const limit = limited?.limits.tokens_per_minute;
+  if (limited === undefined || limit === undefined) return undefined;
+  const usual = { scope, counts: "tokens", name: `${nameOf(scope, limited)}:tokens`, limit } as const;
+  return { ...usual, periodUs: limit === 0 ? 1_000_000 : Math.round(60_000_000 / limit), burst: limit };
+}
+
+function nameOf(scope: OwnerRate["scope"], { id }: Limited): string {
+  return `${scope === "key" ? "k" : "t"}:${id}`;
 }

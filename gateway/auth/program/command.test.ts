@@ -18,11 +18,11 @@ describe("the command line of keys", () => {
       json: false,
     });
     const all =
-      "create --tenant acme --name ci --scopes infer,read --models tale-*,!tale-x --expires 30d --rps 0.5 --burst 2 --streams 8 --json";
+      "create --tenant acme --name ci --scopes infer,read --models tale-*,!tale-x --expires 30d --rps 0.5 --burst 2 --tpm 60000 --streams 8 --json";
     expect(read(all)).toEqual({
       verb: "create",
       tenant: "acme",
-      limits: { requests_per_second: 0.5, burst: 2, concurrent_streams: 8 },
+      limits: { requests_per_second: 0.5, burst: 2, tokens_per_minute: 60_000, concurrent_streams: 8 },
       name: "ci",
       scopes: ["infer", "read"],
       models: ["tale-*", "!tale-x"],
@@ -51,8 +51,8 @@ describe("the command line of keys", () => {
     ["create --tenant a --scopes infer,all", "there is no scope 'all': there are infer, read"],
     ["create --tenant a --models a/b", "--models: 'a/b' is no glob"],
     ["create --tenant a --expires 30", "--expires is a duration"],
-    ["create --tenant a --burst 3", "--rps, --burst, --streams: burst needs requests_per_second"],
-    ["create --tenant a --rps many", "--rps, --burst, --streams: requests_per_second: "],
+    ["create --tenant a --burst 3", "--rps, --burst, --tpm, --streams: burst needs requests_per_second"],
+    ["create --tenant a --rps many", "--rps, --burst, --tpm, --streams: requests_per_second: "],
     ["create --tenant a b", "'b' is too much"],
     ["create --tenant a --limit 3", "--limit"],
     ["show", "name the id of a key"],

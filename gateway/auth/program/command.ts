@@ -27,7 +27,7 @@ export class UsageError extends Error {
 
 export const usage = [
   "keys create --tenant T [--name N] [--scopes a,b] [--models g,g] [--expires 30d]",
-  "            [--rps 10] [--burst 20] [--streams 8] [--file F] [--json]",
+  "            [--rps 10] [--burst 20] [--tpm 60000] [--streams 8] [--file F] [--json]",
   "keys list [--tenant T] [--json]",
   "keys show ID",
   "keys rotate ID [--overlap 1d] [--json]",
@@ -43,7 +43,7 @@ export function readCommand(args: readonly string[]): Command {
   const [verb, ...rest] = args;
   switch (verb) {
     case "create": {
-      const options = ["tenant", "name", "scopes", "models", "expires", "file", "rps", "burst", "streams"];
+      const options = ["tenant", "name", "scopes", "models", "expires", "file", "rps", "burst", "tpm", "streams"];
       const { values } = read(rest, options, 0);
       return {
         verb,
@@ -51,7 +51,7 @@ export function readCommand(args: readonly string[]): Command {
         name: values["name"] ?? "",
         scopes: scopesOf(values["scopes"]),
         models: modelsOf(values["models"]),
-        limits: limitsOf(values["rps"], values["burst"], values["streams"]),
+        limits: limitsOf(values),
         livesMs: values["expires"] === undefined ? undefined : durationOf(values["expires"], "--expires"),
         file: values["file"],
         json: values["json"] !== undefined,
@@ -147,15 +147,21 @@ function modelsOf(text: string | undefined): readonly string[] {
   return globs;
 }
 
-function limitsOf(rps: string | undefined, burst: string | undefined, streams: string | undefined): Limits {
-  const given = {
-    ...(rps !== undefined && { requests_per_second: Number(rps) }),
-    ...(burst !== undefined && { burst: Number(burst) }),
-    ...(streams !== undefined && { concurrent_streams: Number(streams) }),
-  };
+const limitOptions = {
+  rps: "requests_per_second",
+  burst: "burst",
+  tpm: "tokens_per_minute",
+  streams: "concurrent_streams",
+} as const;
+
+function limitsOf(values: Readonly<Record<string, string | undefined>>): Limits {
+  const options = Object.entries(limitOptions);
+  const given = Object.fromEntries(
+    options.flatMap(([option, limit]) => (values[option] === undefined ? [] : [[limit, Number(values[option])]])),
+  );
   const fault = limitsFault("key", given);
-  if (fault !== undefined) throw new UsageError(`--rps, --burst, --streams: ${fault}`);
-  return given;
+  if (fault === undefined) return given;
+  throw new UsageError(`${options.map(([option]) => `--${option}`).join(", ")}: ${fault}`);
 }
 
 function durationOf(text: string, option: string): number {

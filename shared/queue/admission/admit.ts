@@ -18,12 +18,19 @@ import {
   type QueueLimits,
   type Shares,
 } from "./limits.js";
-import { ratesOfCall, shareOfRate, standingOf, type Rate, type RateStanding } from "../pieces/rates.js";
+import {
+  ratesOfCall,
+  shareOfRate,
+  standingsOf,
+  type ChargedRate,
+  type Rate,
+  type RateStanding,
+} from "../pieces/rates.js";
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, integer, list, text, bytes, word } from "../../redis/script.js";
 
 export type Admission =
-  | { readonly said: "admitted"; readonly rate?: RateStanding | undefined }
+  | { readonly said: "admitted"; readonly rates?: readonly RateStanding[] }
   /**
    * Admitted before under the same Idempotency-Key, for the model that `pin` names. `outcome` is
    * undefined while there is none.
@@ -32,7 +39,7 @@ export type Admission =
       readonly said: "known";
       readonly pin: Pin;
       readonly outcome: { readonly kind: string; readonly body: Buffer } | undefined;
-      readonly rate?: RateStanding | undefined;
+      readonly rates?: readonly RateStanding[];
     }
   /** The request's owner sent too many before: the rate of this name has room again in `waitUs`. */
   | { readonly said: "too-soon"; readonly name: string; readonly waitUs: number }
@@ -149,7 +156,7 @@ export interface Applicant extends RequestInBucket {
   /** Absent for a request without a job. */
   readonly job?: JobPart | undefined;
   /** The rates of the request's owner; absent if the owner has none. */
-  readonly rates?: readonly Rate[] | undefined;
+  readonly rates?: readonly ChargedRate[] | undefined;
   /** The owners for whom the request counts as a generation; absent if none has a limit. */
   readonly owners?: readonly OwnerLimit[] | undefined;
   /** The tenant's own limits in the queue; absent if it has none. */
@@ -235,9 +242,10 @@ function admittedOf(first: unknown, second: unknown): Admitted {
 
 function admission(answer: unknown): Admission {
   if (!Array.isArray(answer)) return { said: word(answer, answers) };
-  const [first, second, body, pin, ...rate] = list(answer);
+  const [first, ...rest] = list(answer);
+  const [second, body, pin] = rest;
   const said = word(first, arrayAnswers);
-  if (said === "admitted") return { said, rate: standingOf([second, body, pin]) };
+  if (said === "admitted") return { said, rates: standingsOf(rest) };
   if (said === "too-many") return { said, name: text(second) };
   if (said === "too-soon") return { said, name: text(second), waitUs: integer(body) };
   if (said === "start-required") return { said, why: word(second, pastReasons) };
@@ -247,7 +255,7 @@ function admission(answer: unknown): Admission {
   if (said === "pinned") return { said, pin: parsePin(text(second)) };
   const kind = text(second);
   const outcome = kind === "" ? undefined : { kind, body: bytes(body) };
-  return { said, pin: parsePin(text(pin)), outcome, rate: standingOf(rate) };
+  return { said, pin: parsePin(text(pin)), outcome, rates: standingsOf(rest.slice(3)) };
 }
 
 /**

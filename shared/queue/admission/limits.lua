@@ -10,8 +10,7 @@
 --            wait; absent if the call has no jobs
 --   owners   who may have so many generations: each with a name, with `most`, and in `of` the
 --            numbers of its generations in this call; absent if there are none
---   rates    of the requests' owners (rates.lua), each with the numbers of its requests in `of`;
---            absent if no owner has any
+--   rates    of the requests' owners (rates.lua); absent if no owner has any
 -- In a cluster the limits are for this bucket, and the gateway computes them from the counts of the
 -- other buckets that it knows.
 --   The names of limits, in the order of the checks: 'total-bytes' 'model-requests' 'model-bytes'
@@ -37,13 +36,8 @@ local function openLedger(load, json, tags, lanes, firstRequest, firstJob, now, 
     want('s:' .. lanes[i].model)
   end
   for at = firstRequest, firstJob - 1, ARGV.requests.WIDTH do want('t:' .. ARGV.requests(at).name:match('^[^:]*')) end
-  local ratesOf, rates, us = {}, limits.rates or {}, time[1] * 1000000 + time[2]
-  for _, rate in ipairs(rates) do
-    for _, request in ipairs(rate.of) do
-      ratesOf[request] = ratesOf[request] or {}
-      table.insert(ratesOf[request], rate)
-    end
-  end
+  local rates, us = limits.rates or {}, time[1] * 1000000 + time[2]
+  local ratesOf = ratesByRequest(rates)
   local ownersOf = {}
   for _, owner in ipairs(limits.owners or {}) do
     want('g:' .. owner.name)
@@ -89,17 +83,16 @@ local function openLedger(load, json, tags, lanes, firstRequest, firstJob, now, 
   -- Returns the answer to a request whose owner has sent too many before, or nil.
   --   request  its number in the call
   function ledger.tooSoon(request)
-    return ratesOf[request] and tooSoonFor(ratesOf[request], us)
+    return ratesOf[request] and tooSoonFor(ratesOf[request], us, false)
   end
 
-  -- Returns the answer to a generation whose owner has as many as it may have, or nil.
+  -- Returns the answer to a new generation whose owner has as many as it may have, or too few
+  -- tokens, or nil.
   function ledger.tooMany(request)
-    local own = ownersOf[request]
-    if not own then return nil end
-    for i = 1, #own do
-      if loads['g:' .. own[i].name].items >= own[i].most then return {'too-many', own[i].name} end
+    for _, own in ipairs(ownersOf[request] or {}) do
+      if loads['g:' .. own.name].items >= own.most then return {'too-many', own.name} end
     end
-    return nil
+    return ratesOf[request] and tooSoonFor(ratesOf[request], us, true)
   end
 
   -- Count a request in the rates of its owner.
@@ -108,21 +101,24 @@ local function openLedger(load, json, tags, lanes, firstRequest, firstJob, now, 
     local own = ratesOf[request]
     if not own then return answer end
     isCharged = true
-    answer = type(answer) == 'table' and answer or {answer}
-    for _, value in ipairs({chargeRates(own, us)}) do answer[#answer + 1] = value end
+    local isNew = answer == 'admitted'
+    answer = isNew and {answer} or answer
+    chargeRates(own, us, answer, isNew)
     return answer
   end
 
   -- Count an admitted request. `facts` is its field in `open` (load.lua).
   --   request  its number in the call
   function ledger.count(model, tenant, name, bytes, facts, request)
-    local own = ownersOf[request]
-    if own then
-      local names = {}
-      for i = 1, #own do
-        names[i] = own[i].name
-        add(loads['g:' .. names[i]], 0)
-      end
+    local names = {}
+    for _, own in ipairs(ownersOf[request] or {}) do
+      names[#names + 1] = own.name
+      add(loads['g:' .. own.name], 0)
+    end
+    for _, own in ipairs(ratesOf[request] or {}) do
+      if own.charge then names[#names + 1] = own.rate.name .. '=' .. table.concat(own.charge, '-') end
+    end
+    if #names > 0 then
       local first = type(facts) == 'number' and HEAD.brief{bytes = facts, step = '0', sequence = ''} or facts
       facts = TEXT.owned{first, owners = table.concat(names, ',')}
     end

@@ -29,12 +29,14 @@ local base, name = ARGV.base, ARGV.job
 local rates, us = cjson.decode(ARGV.rates), time[1] * 1000000 + time[2]
 local asked = redis.call('HGET', KEYS.record, 'digest') or redis.call('HGET', KEYS.outcome, 'digest')
 if ARGV.repeated == '1' and asked == ARGV.digest then return {'known'} end
+local own = ratesByRequest(rates)[1] or {}
 readRates(load, rates, us)
-local early = tooSoonFor(rates, us)
+local early = tooSoonFor(own, us, false)
 if early then return early end
 local function charged(said)
-  if #rates == 0 then return {said} end
-  local answer = {said, chargeRates(rates, us)}
+  local answer = {said}
+  if #rates == 0 then return answer end
+  chargeRates(own, us, answer, true)
   writeRates(load, rates)
   return answer
 end

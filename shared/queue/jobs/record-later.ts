@@ -1,7 +1,7 @@
 /** The typed wrapper of record-later.lua: records a job to queue later. */
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, integer, list, text, word, type Arg } from "../../redis/script.js";
-import { ratesOfCall, standingOf, type Rate, type RateStanding } from "../pieces/rates.js";
+import { ratesOfCall, standingsOf, type Rate, type RateStanding } from "../pieces/rates.js";
 import { requestName, type RequestAddress } from "../address.js";
 import type { JobRecord } from "../pieces/job.js";
 import { jobKey, modelTag, outcomeKey } from "../keys.js";
@@ -20,7 +20,7 @@ export interface LaterJob {
 }
 
 export type RecordedLater =
-  | { readonly said: "recorded" | "known"; readonly rate?: RateStanding | undefined }
+  | { readonly said: "recorded" | "known"; readonly rates?: readonly RateStanding[] }
   | { readonly said: "mismatch" | "too-many" | "too-large" }
   | { readonly said: "too-soon"; readonly name: string; readonly waitUs: number };
 
@@ -38,7 +38,7 @@ const script = defineScript(
     const [first, ...rest] = list(reply);
     const said = word(first, ["recorded", "known", "mismatch", "too-many", "too-large", "too-soon"]);
     if (said === "too-soon") return { said, name: text(rest[0]), waitUs: integer(rest[1]) };
-    return said === "recorded" || said === "known" ? { said, rate: standingOf(rest) } : { said };
+    return said === "recorded" || said === "known" ? { said, rates: standingsOf(rest) } : { said };
   },
   {
     keys: ["record", "load", "outcome"],

@@ -15,6 +15,7 @@
 -- a field in `open`, which a call writes and removes together with the fields of other requests.
 -- record brief: unpackBrief packBrief
 local function openKey(load) return 'open:' .. load:sub(6) end
+local function ratesKey(load) return load .. ':rates' end
 
 -- Returns the facts of a brief request, or nil for any other request.
 local function readBrief(load, name)
@@ -27,11 +28,33 @@ local function writeBrief(load, name, brief) redis.call('HSET', openKey(load), n
 -- Whether a field of `open` belongs to a step of a sequence.
 local function isStepsSize(size) return (size:match(PATTERN.brief(step)) or '0') ~= '0' end
 
--- Returns the fields that count a request for its owners, by its field in `open`.
+-- Returns the fields that count a request for its owners, by its field in `open`; and the tokens
+-- that it was charged, each with the name of a rate, the cost, and what it may have used (`prompt`,
+-- and `choices` tokens a record).
 local function ownerFields(size)
-  local owners, fields = size:match(PATTERN.owned(owners)), {}
-  for name in (owners or ''):gmatch('[^,]+') do fields[#fields + 1] = 'g:' .. name end
-  return fields
+  local owners, fields, charges = size:match(PATTERN.owned(owners)), {}, {}
+  for name in (owners or ''):gmatch('[^,]+') do
+    local rate, cost, prompt, choices = name:match('^(.*)=(%d+)-(%d+)-(%d+)$')
+    if rate then
+      charges[#charges + 1] = {rate = rate, cost = tonumber(cost), prompt = tonumber(prompt), choices = tonumber(choices)}
+    else
+      fields[#fields + 1] = 'g:' .. name
+    end
+  end
+  return fields, charges
+end
+
+-- Returns how many tokens a generation has used, which ends now. The last record of a log says so,
+-- unless the generation was ended from outside: then that record has no token, and each record
+-- before has at most one for each choice.
+local function usedBy(name, charge)
+  local log = 'log:' .. name
+  local last = redis.pcall('LINDEX', log, -1)
+  if type(last) ~= 'string' then return 0 end
+  local prompt, completion = last:match('"usage":{"prompt_tokens":(%d+),"completion_tokens":(%d+)}')
+  if prompt then return prompt + completion end
+  local records = redis.call('LLEN', log) - (last:find('"final":true', 1, true) and 1 or 0)
+  return records > 0 and math.min(charge.cost, charge.prompt + records * charge.choices) or 0
 end
 
 local function loadOf(text)
@@ -63,6 +86,16 @@ local function writeLoads(load, loads)
   for i = 1, #gone, 1000 do redis.pcall('HDEL', load, unpack(gone, i, math.min(i + 999, #gone))) end
 end
 
+-- Give back the tokens that generations were charged and have not used.
+--   unused  tokens by the name of a rate
+local function giveBack(load, unused)
+  local names = {}
+  for name in pairs(unused) do names[#names + 1] = name end
+  local states = readLoads(ratesKey(load), names)
+  for name, state in pairs(states) do state.items = state.items - unused[name] * state.bytes end
+  writeLoads(ratesKey(load), states)
+end
+
 -- Returns the fields that count a request: of the model, of the tenant, and of all.
 -- `name` begins with `{tag}:model:tenant`, as an outcome's key does without `out:`.
 local function loadFields(name)
@@ -89,7 +122,7 @@ local function letGo(load, names, outside, sizes)
   if #names == 0 then return end
   local open = openKey(load)
   sizes = sizes or readOpen(load, names)
-  local gone, ofTenants, seen, loads, fields = {}, {}, {}, {}, {}
+  local gone, ofTenants, seen, loads, fields, unused = {}, {}, {}, {}, {}, {}
   local function leave(field, items, bytes)
     local sum = loads[field]
     if not sum then
@@ -111,7 +144,11 @@ local function letGo(load, names, outside, sizes)
       sum.items = sum.items + 1
       sum.bytes = sum.bytes + tonumber(size:match(PATTERN.brief(bytes)) or '0')
       if size:match(PATTERN.owned(owners)) then
-        for _, field in ipairs(ownerFields(size)) do leave(field, 1, 0) end
+        local owners, charges = ownerFields(size)
+        for _, field in ipairs(owners) do leave(field, 1, 0) end
+        for _, charge in ipairs(charges) do
+          unused[charge.rate] = (unused[charge.rate] or 0) + charge.cost - usedBy(name, charge)
+        end
       end
     end
   end
@@ -126,4 +163,5 @@ local function letGo(load, names, outside, sizes)
     sum.bytes = sum.bytes - loads[field].bytes
   end
   writeLoads(load, now)
+  if next(unused) then giveBack(load, unused) end
 end

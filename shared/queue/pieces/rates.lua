@@ -1,9 +1,22 @@
 -- rates.lua: how often owners may be admitted (rates.ts), for scripts that admit. A rate has a
--- name, a period in µs and a burst. A refused request costs nothing.
+-- name, a period in µs, a burst, and in `of` the numbers of its requests in the call. A rate of
+-- tokens has in `charges` the cost of each of them, and the parts of that (load.lua); each request
+-- costs 1 of any other rate. A refused request costs nothing.
 --   key `load:…:rates`  hash: by the name of a rate the Redis µs at which its owner is rested, and
 --                       the period with which that was computed, in the form of a sum (load.lua).
 --                       Beside the counts and not among them, because a recount reads all of them
-local function ratesKey(load) return load .. ':rates' end
+
+-- Returns for each request with rates a list of these, each with its charge.
+local function ratesByRequest(rates)
+  local ratesOf = {}
+  for _, rate in ipairs(rates) do
+    for i, request in ipairs(rate.of) do
+      ratesOf[request] = ratesOf[request] or {}
+      table.insert(ratesOf[request], {rate = rate, charge = rate.charges and rate.charges[i]})
+    end
+  end
+  return ratesOf
+end
 
 -- Read the states of rates.
 --   us  Redis µs now
@@ -21,7 +34,7 @@ local function readRates(load, rates, us)
       sum.items = us + math.floor((sum.items - us) * rate.period / sum.bytes)
     end
     -- No more than the burst is owed: the clock of a server that has taken over may be behind.
-    sum.items = math.max(math.min(sum.items, us + rate.burst * rate.period), us)
+    sum.items = math.max(math.min(sum.items, us + (rate.most or rate.burst) * rate.period), us)
     sum.bytes = rate.period
     rate.rested = sum
   end
@@ -33,27 +46,40 @@ local function writeRates(load, rates)
   writeLoads(ratesKey(load), states)
 end
 
--- Returns the answer to a request with these rates whose owner has sent too many before, or nil.
-local function tooSoonFor(rates, us)
-  for i = 1, #rates do
-    local rate = rates[i]
-    local wait = rate.rested.items + rate.period - us - rate.burst * rate.period
-    if wait > 0 then return {'too-soon', rate.name, wait} end
+-- Returns the answer to a request whose owner has sent too many before, or nil.
+--   own       its rates, from `ratesByRequest`
+--   inTokens  whether by its rates of tokens, or else by those of requests
+local function tooSoonFor(own, us, inTokens)
+  for i = 1, #own do
+    local rate, charge = own[i].rate, own[i].charge
+    if (charge ~= nil) == inTokens then
+      local cost = charge and charge[1] or 1
+      -- A rested owner may send even a request that costs more than a bucket's share of the burst.
+      if charge and rate.burst > 0 then cost = math.min(cost, rate.burst) end
+      local wait = rate.rested.items + cost * rate.period - us - rate.burst * rate.period
+      if wait > 0 then return {'too-soon', rate.name, wait} end
+    end
   end
   return nil
 end
 
--- Count a request in these rates.
--- Returns the name of the rate of which the least is left, the requests that are left, and the µs
--- until its owner is rested.
-local function chargeRates(rates, us)
-  local name, least, reset
-  for i = 1, #rates do
-    local rate = rates[i]
-    local rested = rate.rested.items + rate.period
-    rate.rested.items = rested
-    local left = math.floor((rate.burst * rate.period - (rested - us)) / rate.period)
-    if not least or left < least then name, least, reset = rate.name, left, rested - us end
+-- Count a request in its rates, and add to `answer`, first for the rates of requests and then for
+-- those of tokens, the name of the rate of which the least is left, how much is left of it, and the
+-- µs until its owner is rested.
+--   isNew  whether the request was admitted now: only then it costs tokens
+local function chargeRates(own, us, answer, isNew)
+  local least = {}
+  for i = 1, #own do
+    local rate, charge = own[i].rate, own[i].charge
+    if isNew or not charge then
+      local rested = rate.rested.items + (charge and charge[1] or 1) * rate.period
+      rate.rested.items = rested
+      local left = math.max(0, math.floor((rate.burst * rate.period - (rested - us)) / rate.period))
+      local kind = charge and 2 or 1
+      if not least[kind] or left < least[kind][2] then least[kind] = {rate.name, left, rested - us} end
+    end
   end
-  return name, least, reset
+  for kind = 1, 2 do
+    for _, value in ipairs(least[kind] or {}) do answer[#answer + 1] = value end
+  end
 end

@@ -15,38 +15,60 @@ export interface Rate {
   readonly burst: number;
 }
 
+/** The tokens that a generation costs when it is admitted. It gets back those it has not used. */
+export interface TokenCharge {
+  /** The most that it may use. */
+  readonly cost: number;
+  /** The part for its prompt. */
+  readonly prompt: number;
+  /** How many choices it makes, each with a token in a record of its log at most. */
+  readonly choices: number;
+}
+
+/** A rate of a request: of requests, unless it has a charge. Then it is a rate of tokens. */
+export interface ChargedRate extends Rate {
+  readonly charge?: TokenCharge | undefined;
+}
+
 /** How a rate stood after a request that counts in it. */
 export interface RateStanding {
   readonly name: string;
-  /** How many requests more the owner may send at once. */
+  /** How many requests or tokens more the owner may send at once. */
   readonly remaining: number;
   /** µs until the owner is rested. */
   readonly resetUs: number;
 }
 
-/** A rate of a call, with the numbers of its requests, from 1. The form of limits.lua. */
+/** A rate of a call, with the numbers of its requests, from 1. The form of rates.lua. */
 export interface CallRate {
   readonly name: string;
   readonly period: number;
   readonly burst: number;
+  /** The most that may be owed, in tokens; absent: the burst. */
+  readonly most?: number;
   readonly of: readonly number[];
+  /** Cost, prompt and choices of each of these requests; absent for a rate of requests. */
+  readonly charges?: readonly (readonly [number, number, number])[];
 }
 
 /** @returns undefined if no request has a rate */
 export function ratesOfCall(
-  requests: readonly { readonly rates?: readonly Rate[] | undefined }[],
+  requests: readonly { readonly rates?: readonly ChargedRate[] | undefined }[],
   share: (rate: Rate) => Rate = (rate) => rate,
 ): CallRate[] | undefined {
   if (requests.every(({ rates }) => rates === undefined || rates.length === 0)) return undefined;
-  const all = new Map<string, CallRate & { readonly of: number[] }>();
+  const all = new Map<string, CallRate & { readonly of: number[]; readonly charges?: [number, number, number][] }>();
   for (const [i, { rates = [] }] of requests.entries()) {
     for (const rate of rates) {
-      const known = all.get(rate.name);
-      if (known !== undefined) known.of.push(i + 1);
-      else {
+      const { charge } = rate;
+      let known = all.get(rate.name);
+      if (known === undefined) {
         const { name, periodUs: period, burst } = share(rate);
-        all.set(name, { name, period, burst, of: [i + 1] });
+        known = { name, period, burst, of: [], ...(charge && { most: rate.burst, charges: [] }) };
+        all.set(name, known);
       }
+      known.of.push(i + 1);
+      if (charge !== undefined) known.charges?.push([charge.cost, charge.prompt, charge.choices]);
     }
   }
   return [...all.values()];
@@ -63,8 +85,11 @@ export function shareOfRate({ name, periodUs, burst }: Rate, bucket: number, buc
   return { name, periodUs: periodUs * buckets, burst: Math.max(1, Math.floor(burst / buckets) + rest) };
 }
 
-/** Reads the name, remaining requests and reset of an answer of admit.lua; undefined if absent. */
-export function standingOf([name, remaining, reset]: readonly unknown[]): RateStanding | undefined {
-  if (name === undefined) return undefined;
-  return { name: text(name), remaining: integer(remaining), resetUs: integer(reset) };
+/** Reads the name, remainder and reset of each rate that an answer of a script ends with. */
+export function standingsOf(rest: readonly unknown[]): RateStanding[] {
+  const standings: RateStanding[] = [];
+  for (let i = 0; i + 2 < rest.length; i += 3) {
+    standings.push({ name: text(rest[i]), remaining: integer(rest[i + 1]), resetUs: integer(rest[i + 2]) });
+  }
+  return standings;
 }
