@@ -107,9 +107,8 @@ local function openLedger(load, json, tags, lanes, firstRequest, firstJob, now, 
     return answer
   end
 
-  -- Count an admitted request. `facts` is its field in `open` (load.lua).
-  --   request  its number in the call
-  function ledger.count(model, tenant, name, bytes, facts, request)
+  -- Count a request for its owners. Returns its field in `open`, with the owners and charges.
+  local function ownedFacts(request, facts)
     local names = {}
     for _, own in ipairs(ownersOf[request] or {}) do
       names[#names + 1] = own.name
@@ -118,10 +117,15 @@ local function openLedger(load, json, tags, lanes, firstRequest, firstJob, now, 
     for _, own in ipairs(ratesOf[request] or {}) do
       if own.charge then names[#names + 1] = own.rate.name .. '=' .. table.concat(own.charge, '-') end
     end
-    if #names > 0 then
-      local first = type(facts) == 'number' and HEAD.brief{bytes = facts, step = '0', sequence = ''} or facts
-      facts = TEXT.owned{first, owners = table.concat(names, ',')}
-    end
+    if #names == 0 then return facts end
+    local first = type(facts) == 'number' and HEAD.brief{bytes = facts, step = '0', sequence = ''} or facts
+    return TEXT.owned{first, owners = table.concat(names, ',')}
+  end
+
+  -- Count an admitted request. `facts` is its field in `open` (load.lua).
+  --   request  its number in the call
+  function ledger.count(model, tenant, name, bytes, facts, request)
+    if ownersOf[request] or ratesOf[request] then facts = ownedFacts(request, facts) end
     add(loads['m:' .. model], bytes)
     add(loads['t:' .. tenant], bytes)
     add(loads.all, bytes)
