@@ -30,7 +30,7 @@ export function openApp(
     isReady: () => !stopping() && fleet.canAdmit && !loads.isFull,
     serverName: config.BATON_SERVER_NAME,
     version,
-    bodies: new Bodies(config.BATON_BODY_MEMORY_BYTES),
+    bodies: new Bodies(config.BATON_BODY_MEMORY_BYTES, guard.asks || config.BATON_TENANT_HEADER !== ""),
     parseThread,
     printThread,
     limits,

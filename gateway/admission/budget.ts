@@ -33,6 +33,8 @@ export interface Budget {
   readonly weight?: number | undefined;
   /** What the tenant may have in the queue; absent: as the deployment says. */
   readonly queued?: QueuedLimits | undefined;
+  /** Most bytes of the tenant's bodies under way at a gateway; absent: as the gateway says. */
+  readonly bodyBytes?: number | undefined;
   /** How many generations that have not ended key and tenant may have; absent: no limit. */
   readonly generations?: readonly OwnerLimit[] | undefined;
 }
@@ -88,6 +90,10 @@ export class RequestBudget {
 
   get queued(): Budget["queued"] {
     return this.#budget.queued;
+  }
+
+  get bodyBytes(): Budget["bodyBytes"] {
+    return this.#budget.bodyBytes;
   }
 
   get generations(): Budget["generations"] {

@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage } from "node:http";
 import { turnOfItsOwn } from "../formats/own-turn.js";
-import { BodyMemory, readBody } from "./body.js";
+import { BodyMemory, readBody, type BodyOwner } from "./body.js";
 import { BodyOrder } from "./body-order.js";
 import { inflate, type InflatedLimits } from "./inflate.js";
 
@@ -15,27 +15,30 @@ export const defaultBodyMemory = 512 * 1024 * 1024;
 export interface BodyTerms extends InflatedLimits {
   /** The header Content-Encoding. */
   readonly encoding?: string | undefined;
+  readonly owner: BodyOwner;
 }
 
 export class Bodies {
   readonly #memory: BodyMemory;
   readonly #order = new BodyOrder();
 
-  constructor(memoryBytes = defaultBodyMemory) {
-    this.#memory = new BodyMemory(memoryBytes);
+  /** @param isShared whether there may be several tenants: then none has more than half */
+  constructor(memoryBytes = defaultBodyMemory, isShared = false) {
+    this.#memory = new BodyMemory(memoryBytes, isShared ? Math.floor(memoryBytes / 2) : memoryBytes);
   }
 
   /**
    * Calls `read` with the body, and resolves when `read` has ended and all earlier bodies of the
    * connection have been read. Then the body's share of the memory is free again.
-   * @throws InferenceError if the body is too large, incomplete or cannot be inflated
+   * @throws InferenceError if the body is too large, incomplete or cannot be inflated, or if there
+   *   is no room for it now
    */
   async use<T>(
     incoming: IncomingMessage,
-    { encoding, ...limits }: BodyTerms,
+    { encoding, owner, ...limits }: BodyTerms,
     read: (body: Buffer) => T | Promise<T>,
   ): Promise<T> {
-    const room = this.#memory.room();
+    const room = this.#memory.room(owner);
     const turn = this.#order.enter(incoming.socket);
     try {
       const received = await readBody(incoming, limits.maxBytes, room);

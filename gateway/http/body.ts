@@ -145,46 +145,67 @@ export class PieceBuffer {
 /** The budget does not count bodies up to this length, so there is always room for such a body. */
 export const uncountedBytes = 64 * 1024;
 
+/** Whose a body is. */
+export interface BodyOwner {
+  readonly tenant: string;
+  /** Most bytes of the tenant's bodies together; absent: as the gateway says. */
+  readonly most?: number | undefined;
+}
+
 /**
  * Limits the memory of all bodies together while the gateway receives, inflates and parses them.
  * Each body has a limit too, but many large bodies at a time would fill the memory.
  */
 export class BodyMemory {
   readonly #limit: number;
+  readonly #mostOfTenant: number;
   #held = 0;
+  /** The bytes of each tenant that has any. */
+  readonly #heldBy = new Map<string, number>();
 
-  /** @param limit in bytes */
-  constructor(limit: number) {
+  /**
+   * @param limit in bytes
+   * @param mostOfTenant of the bodies of one tenant, in bytes
+   */
+  constructor(limit: number, mostOfTenant = limit) {
     this.#limit = limit;
+    this.#mostOfTenant = mostOfTenant;
   }
 
   /** Returns the room of one body. The caller releases it. */
-  room(): BodyRoom {
+  room({ tenant, most = this.#mostOfTenant }: BodyOwner): BodyRoom {
     let held = 0;
+    const hold = (bytes: number) => {
+      const ofTenant = (this.#heldBy.get(tenant) ?? 0) + bytes - held;
+      if (ofTenant > 0) this.#heldBy.set(tenant, ofTenant);
+      else this.#heldBy.delete(tenant);
+      this.#held += bytes - held;
+      held = bytes;
+    };
     return {
       grow: (bytes) => {
         if (bytes <= uncountedBytes) return;
-        if (this.#held + bytes - held > this.#limit) {
-          throw new InferenceError(
-            "unavailable",
-            `request bodies together are larger than the limit of ${this.#limit} bytes, try again later`,
-          );
-        }
-        this.#held += bytes - held;
-        held = bytes;
+        const more = bytes - held;
+        if (this.#held + more > this.#limit) throw tooMuch("request bodies", this.#limit);
+        if ((this.#heldBy.get(tenant) ?? 0) + more > most) throw tooMuch("the tenant's request bodies", most);
+        hold(bytes);
       },
       release: () => {
-        this.#held -= held;
-        held = 0;
+        if (held > 0) hold(0);
       },
     };
   }
 }
 
+function tooMuch(whose: string, limit: number): InferenceError {
+  const message = `${whose} together are larger than the limit of ${limit} bytes, try again later`;
+  return new InferenceError("unavailable", message);
+}
+
 export interface BodyRoom {
   /**
    * @param bytes total that the body holds from now on
-   * @throws InferenceError `unavailable` if all bodies together would exceed the limit
+   * @throws InferenceError `unavailable` if all bodies, or the tenant's, would exceed a limit
    */
   grow(bytes: number): void;
   release(): void;

@@ -28,8 +28,8 @@ export const serviceSettings = sharedSettings.extend({
     .refine((text) => parseLimits(text) !== undefined, `must be JSON with limits: ${limitNames("tenant").join(", ")}`)
     .describe(
       "The limits of tenants that have none themselves, as JSON: `requests_per_second`, `burst` for how many of them " +
-        "at once, `tokens_per_minute`, `concurrent_streams`, `queued_requests` and `queued_bytes`. The same for gateways " +
-        "and jobs processes.",
+        "at once, `tokens_per_minute`, `concurrent_streams`, `queued_requests`, `queued_bytes` and `body_bytes`. The " +
+        "same for gateways and jobs processes.",
     ),
   BATON_MAX_JSON_BYTES: z.coerce
     .number()

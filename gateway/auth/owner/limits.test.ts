@@ -30,7 +30,8 @@ describe("limits", () => {
   });
 
   it("of a tenant may also be about its queue", () => {
-    expect(limitsFault("tenant", { queued_requests: 0, queued_bytes: 5 })).toBeUndefined();
+    expect(limitsFault("tenant", { queued_requests: 0, queued_bytes: 5, body_bytes: 5 })).toBeUndefined();
+    expect(budgetOf(undefined, { id: "a", limits: { body_bytes: 5 } })).toMatchObject({ bodyBytes: 5 });
     expect(limitsFault("tenant", { queued_requests: 1.5 })).toMatch(/^queued_requests: /);
     expect(limitsFault("key", { queued_requests: 1 })).toMatch(/^'queued_requests' is not supported/);
   });

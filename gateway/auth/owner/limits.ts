@@ -19,6 +19,8 @@ const ofTenants = {
   queued_requests: z.number().int().min(0).max(1_000_000_000).optional(),
   /** Bytes of these requests. */
   queued_bytes: z.number().int().min(0).max(1_000_000_000_000).optional(),
+  /** Bytes of bodies that a gateway receives and parses; absent: half of its memory for bodies. */
+  body_bytes: z.number().int().min(0).max(1_000_000_000_000).optional(),
 };
 
 /**
@@ -114,6 +116,7 @@ export function budgetOf(key: Limited | undefined, tenant: LimitedTenant): Budge
   return orNone({
     rates,
     tokens: tokens.length === 0 ? undefined : tokens,
+    bodyBytes: tenant.limits.body_bytes,
     ...work,
     generations: all.length === 0 ? undefined : all,
   });

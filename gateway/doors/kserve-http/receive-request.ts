@@ -7,15 +7,23 @@ import type { Reading, ReadRequest } from "../../formats/kserve/read-request.js"
 
 /** @throws InferenceError */
 export function receiveRequest(
-  { bodies, reader, judgeAgain }: Pick<ModelExchange, "bodies" | "reader" | "judgeAgain">,
+  {
+    bodies,
+    reader,
+    judgeAgain,
+    tenant,
+    budget,
+  }: Pick<ModelExchange, "bodies" | "reader" | "judgeAgain" | "tenant" | "budget">,
   incoming: IncomingMessage,
-  terms: BodyTerms,
+  terms: Omit<BodyTerms, "owner">,
   reading: Reading,
 ): Promise<ReadRequest> {
   const stillWanted = (): void => {
     if (incoming.socket.destroyed) throw fixedError("cancelled", "clientGone");
   };
-  return bodies.use(incoming, terms, async (body) => {
+  const { maxBytes, jsonBytes, encoding } = terms;
+  const owner = { tenant, most: budget?.bodyBytes };
+  return bodies.use(incoming, { maxBytes, jsonBytes, encoding, owner }, async (body) => {
     await judgeAgain();
     return reader.read(body, jsonBytesOf(body, terms), reading, stillWanted);
   });

@@ -102,6 +102,8 @@ describe("the parsing thread", () => {
     bodies: new Bodies(256 * KiB * KiB),
     reader: new RequestReader(thread),
     judgeAgain: () => Promise.resolve(),
+    tenant: "default",
+    budget: undefined,
   };
   let reading: Reading;
   let settled: Promise<unknown> = Promise.resolve();
