@@ -155,8 +155,8 @@ export class RequestBudget {
       counts === "tokens"
         ? [`tokens per minute: limit ${limit}`, "tokens_per_minute"]
         : [`requests per second: limit ${limit}, burst ${burst}`, "requests_per_second"];
-    const message =
-      `${errorKinds.rate_limit_exceeded.texts.usual} ${rateText}. ` + `Please try again in ${durationText(waitMs)}.`;
+    const usual = errorKinds.rate_limit_exceeded.texts.usual;
+    const message = `${usual} ${rateText}. Please try again in ${durationText(waitMs)}.`;
     return this.#refusal("rate_limit_exceeded", message, { limit: limitName, scope, waitMs });
   }
 

@@ -51,9 +51,9 @@ const whole = (key: Key) => {
 async function fill(first: Key, second: Key) {
   for (;;) {
     const held = begin(first);
-    let isHeld = true;
-    held.once("response", () => (isHeld = false)).on("error", () => undefined);
-    while (isHeld) {
+    const isRefused = new AbortController();
+    held.once("response", () => isRefused.abort()).on("error", () => undefined);
+    while (!isRefused.signal.aborted) {
       const refused = await whole(second);
       if (refused.status !== 200) return { held, refused };
     }
