@@ -94,9 +94,39 @@ describe("the headers of a rate", () => {
     expect(new RequestBudget({ rates: [key], tokens: [tokens] }).ratesOf()).toEqual([key]);
   });
 
-  it("refuse a generation that costs more than its owner has at any time", () => {
+  it("are those of the whole request where a part of it is admitted or refused", () => {
+    const { said, headers } = told((budget) => {
+      const refusals: unknown[] = [];
+      budget.onRefusal((error) => refusals.push(error));
+      budget.admitted([{ name: "k:a", remaining: 17, resetUs: 299_001 }]);
+      const part = budget.forPart();
+      expect(part.ratesOf(() => charge)).toEqual([{ ...tokens, charge }]);
+      return [part.refused("k:a:tokens", 200_000) === refusals[0]];
+    });
+    expect(said).toEqual([true]);
+    expect(headers).toMatchObject({ "x-ratelimit-remaining-requests": "17", "x-ratelimit-remaining-tokens": "300" });
+  });
+
+  it("refuse parts that together cost more than their owner has at any time", () => {
     const budget = new RequestBudget({ rates: [], tokens: [tokens] });
-    const costs = (cost: number) => () => budget.ratesOf(() => ({ ...charge, cost }));
+    const half = () => ({ ...charge, cost: 30_000 });
+    for (const one of [budget, budget.forPart()]) {
+      // A request that is made anew for another version costs the same.
+      for (let i = 0; i < 2; i++) expect(() => one.ratesOf(half)).not.toThrow();
+    }
+    expect(() => budget.forPart().ratesOf(half)).toThrow("come to 90000 tokens");
+  });
+
+  it("refuse a generation for later that no time will admit", () => {
+    const of = (limit: number) => new RequestBudget({ rates: [], tokens: [{ ...tokens, limit, burst: limit }] });
+    expect(() => of(500).checkLater(() => charge)).not.toThrow();
+    expect(() => of(499).checkLater(() => charge)).toThrow("come to 500 tokens");
+    expect(() => of(0).checkLater(() => charge)).toThrow("Rate limit reached for tokens per minute: limit 0.");
+  });
+
+  it("refuse a generation that costs more than its owner has at any time", () => {
+    const costs = (cost: number) => () =>
+      new RequestBudget({ rates: [], tokens: [tokens] }).ratesOf(() => ({ ...charge, cost }));
     expect(costs(60_000)).not.toThrow();
     expect(costs(60_001)).toThrow(
       "the prompt and max_tokens come to 60001 tokens, and the API key has 60000 (tokens_per_minute)",

@@ -49,13 +49,18 @@ export type RateHeaders = Readonly<Record<string, string>>;
 /** The budget of a request's owner, and how it stood when the request was admitted or refused. */
 export class RequestBudget {
   readonly #budget: Budget;
+  /** The request of which this is a further part. */
+  readonly #whole: RequestBudget | undefined;
   #charge: TokenCharge | undefined;
+  /** What all parts of the request cost. */
+  #cost = 0;
   #headers: RateHeaders | undefined;
   #tell: ((headers: RateHeaders) => void) | undefined;
   #refusedBy: ((error: InferenceError) => void) | undefined;
 
-  constructor(budget: Budget) {
+  constructor(budget: Budget, whole?: RequestBudget) {
     this.#budget = budget;
+    this.#whole = whole;
   }
 
   /**
@@ -67,21 +72,33 @@ export class RequestBudget {
   ratesOf(charge?: () => TokenCharge): readonly ChargedRate[] {
     const { rates, tokens } = this.#budget;
     if (charge === undefined || tokens === undefined) return rates;
-    const asked = charge();
+    // A request is made anew for another version of its model, and costs the same.
+    const asked = this.#charge ?? charge();
+    const whole = this.#whole ?? this;
+    if (this.#charge === undefined) whole.#cost += asked.cost;
     this.#charge = asked;
+    const cost = whole.#cost;
     for (const { limit, scope } of tokens) {
-      if (limit === 0 || asked.cost <= limit) continue;
-      const message =
-        `the prompt and max_tokens come to ${asked.cost} tokens, and ${whose(scope)} has ${limit} ` +
-        "(tokens_per_minute)";
-      throw new InferenceError("invalid_argument", message);
+      if (limit === 0 || cost <= limit) continue;
+      const message = `the prompt and max_tokens come to ${cost} tokens, and ${whose(scope)} has ${limit}`;
+      throw new InferenceError("invalid_argument", `${message} (tokens_per_minute)`);
     }
     return [...rates, ...tokens.map((rate) => ({ ...rate, charge: asked }))];
   }
 
+  /**
+   * Looks whether a generation may be admitted at any time, whose time has yet to come.
+   * @throws InferenceError
+   */
+  checkLater(charge: () => TokenCharge): void {
+    this.ratesOf(charge);
+    const none = this.#budget.tokens?.find(({ limit }) => limit === 0);
+    if (none !== undefined) throw this.refused(none.name, none.periodUs);
+  }
+
   /** The same for a further part of a request, which as a whole counts once. */
   forPart(): RequestBudget {
-    return new RequestBudget({ ...this.#budget, rates: [] });
+    return new RequestBudget({ ...this.#budget, rates: [] }, this);
   }
 
   get weight(): Budget["weight"] {
@@ -162,7 +179,7 @@ export class RequestBudget {
 
   #refusal(code: ErrorCode, message: string, limited: Limited): InferenceError {
     const error = new InferenceError(code, message, { limited });
-    this.#refusedBy?.(error);
+    (this.#whole ?? this).#refusedBy?.(error);
     return error;
   }
 
@@ -172,6 +189,7 @@ export class RequestBudget {
   }
 
   #show(headers: RateHeaders): void {
+    if (this.#whole !== undefined) return this.#whole.#show({ ...this.#whole.headers, ...headers });
     this.#headers = headers;
     this.#tell?.(headers);
   }

@@ -1,4 +1,5 @@
 /** Records a job for a later time, within the limits for jobs that wait. */
+import { tokenChargeOf } from "./token-charge.js";
 import { errorKinds, fixedError, InferenceError } from "#shared/errors.js";
 import type { RequestAddress } from "#shared/queue/address.js";
 import type { JobRecord } from "#shared/queue/pieces/job.js";
@@ -34,6 +35,7 @@ export async function submitLater(
   const share = (most: number | undefined) => most && Math.ceil(most / (redis.isCluster ? buckets : 1));
   const shares = { jobs: share(limits?.laterJobs), bytes: share(limits?.laterBytes) };
   const { budget } = run.request;
+  if (run.kind === "text") budget?.checkLater(() => tokenChargeOf(run.request));
   const later = { job, due, digest, ttlMs, record, rates: budget?.ratesIn(queue, job.bucket) };
   let copies = 0;
   const recorded = await changeInRedis(() => recordLater(redis, later, shares, copies++ > 0));

@@ -6,12 +6,16 @@ import type { GenerationRequest } from "./inference.js";
 /** The gateway has no tokenizer: so many bytes of text count as a token. */
 const BYTES_A_TOKEN = 4;
 
-/** @returns the most that the generation may use; at its end it gets back the rest */
+/**
+ * Without `max_tokens` an answer may fill the model's context.
+ * @returns the most that the generation may use, as far as the gateway knows; at its end it gets
+ * back the rest, or owes more
+ */
 export function tokenChargeOf({ spec, model }: Pick<GenerationRequest, "spec" | "model">): TokenCharge {
   const { prompt, sampling } = spec;
   const { choices, maxTokens } = sampling;
-  const most = maxTokens ?? model.generator?.contextLength ?? 0;
   const ofPrompt = tokensOf(prompt);
+  const most = maxTokens ?? Math.max(1, (model.generator?.contextLength ?? 0) - ofPrompt);
   return { cost: ofPrompt + most * choices, prompt: ofPrompt, choices };
 }
 

@@ -25,5 +25,6 @@ it("a job that is due waits where its model's only worker may just be started an
   expect(served.map((all) => mayFitLater("unknown_model", "m", all, false))).toEqual([true, true, false]);
   expect(served.map((all) => mayFitLater("unknown_model", "m", all, true))).toEqual([true, false, false]);
   expect(mayFitLater("queue_full", "m", both, true)).toBe(true);
+  expect(mayFitLater("rate_limit_exceeded", "m", both, true)).toBe(true);
   expect(mayFitLater("sequence_start_required", "m", [], false)).toBe(false);
 });

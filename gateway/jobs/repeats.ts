@@ -25,6 +25,8 @@ export function mayFitLater(
   served: readonly { readonly name: string }[],
   isLate: boolean,
 ): boolean {
+  // The tenant has too few tokens now, and has them again in time.
+  if (code === "rate_limit_exceeded") return true;
   if (code !== "unknown_model") return errorKinds[code].retry;
   // If no worker lives, the gateway cannot know which models workers will serve. And the only
   // worker of a model may just be restarting.

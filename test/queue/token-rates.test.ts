@@ -80,6 +80,28 @@ describe("tokens", () => {
     expect(await left()).toBe(1_000 - 201);
   });
 
+  it("that were used beyond the charge are owed, although the owner seems rested meanwhile", async () => {
+    rate = { ...rate, periodUs: 1_000, burst: 1_000 };
+    await send(generation("r1", [charged(1)]));
+    const delivery = await lab.takeOne();
+    // As after a recount, which forgets the rates of rested owners.
+    await lab.redis.hdel(`${load}:rates`, rate.name);
+    await lab.append(delivery.entry, "r1", [end(0, 50_000, 1)], true);
+    await commit(streaming(lab.queue), [result(delivery, { action: "drop" })], undefined);
+    for (let i = 0; i < 2; i++) {
+      const [answer] = await send(generation(`r${i + 2}`, [charged(1)]));
+      if (answer?.said !== "too-soon") expect.fail(answer?.said);
+      expect(answer.waitUs).toBeGreaterThan(40_000_000);
+    }
+  });
+
+  it("of the prompt are used if a worker has begun, and the client leaves before the first token", async () => {
+    await send(generation("r1", [charged(600, 100)]));
+    await lab.takeOne();
+    await cancel("r1");
+    expect(await left()).toBe(900);
+  });
+
   it("all come back if nothing has begun, once", async () => {
     await send(generation("r1", [charged(600, 100)]));
     await cancel("r1");
@@ -109,7 +131,7 @@ describe("tokens", () => {
       },
     ]);
     await send(generation("r2", [charged(300)]));
-    const again = { said: "known", rates: [{ name: requests.name, remaining: 3 }] };
+    const again = { said: "known", rates: [{ name: requests.name, remaining: 3 }, { remaining: 100 }] };
     expect(await ask()).toMatchObject([again]);
     await cancel("r1");
     await cancel("r2");

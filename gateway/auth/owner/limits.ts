@@ -9,7 +9,7 @@ const ofKeys = {
   /** Admissions that a rested owner may have at once; absent: those of a second, at least one. */
   burst: z.number().int().min(0).max(1_000_000).optional(),
   /** Tokens of generations, of prompts and answers; 0 forbids all. */
-  tokens_per_minute: z.number().int().min(0).max(60_000_000).optional(),
+  tokens_per_minute: z.number().int().min(0).max(6_000_000).optional(),
   /** Generations that have not ended, queued ones included; 0 forbids all. */
   concurrent_streams: z.number().int().min(0).max(1_000_000).optional(),
 };
@@ -109,8 +109,8 @@ export interface LimitedTenant {
  */
 export function budgetOf(key: Limited | undefined, tenant: LimitedTenant): Budget | undefined {
   const rates = [rateOf("key", key), rateOf("tenant", tenant)].filter((rate) => rate !== undefined);
-  const tokens = [tokenRateOf("key", key), tokenRateOf("tenant", tenant)].filter((rate) => rate !== undefined);
-  const { generations = [], ...work } = workOf(tenant);
+  const { generations = [], tokens: ofTenant = [], ...work } = workOf(tenant);
+  const tokens = [...tokenRatesOf("key", key), ...ofTenant];
   const ofKey = key === undefined ? [] : generationsOf("k", key);
   const all = [...ofKey, ...generations];
   return orNone({
@@ -122,20 +122,21 @@ export function budgetOf(key: Limited | undefined, tenant: LimitedTenant): Budge
   });
 }
 
-/** The budget of work that no client sends: rates are for clients alone. */
+/** The budget of work that no client sends: rates of requests are for clients alone. */
 export function workBudgetOf(tenant: LimitedTenant): Budget | undefined {
   return orNone({ rates: [], ...workOf(tenant) });
 }
 
-function workOf(tenant: LimitedTenant): Pick<Budget, "weight" | "queued" | "generations"> {
+function workOf(tenant: LimitedTenant): Pick<Budget, "weight" | "queued" | "generations" | "tokens"> {
   const { weight, limits } = tenant;
   const { queued_requests: requests, queued_bytes: bytes } = limits;
   const hasQueued = requests !== undefined || bytes !== undefined;
-  const generations = generationsOf("t", tenant);
+  const [generations, tokens] = [generationsOf("t", tenant), tokenRatesOf("tenant", tenant)];
   return {
     weight,
     queued: hasQueued ? { requests, bytes } : undefined,
     generations: generations.length === 0 ? undefined : generations,
+    tokens: tokens.length === 0 ? undefined : tokens,
   };
 }
 
@@ -177,11 +178,11 @@ function rateOf(scope: OwnerRate["scope"], limited: Limited | undefined): OwnerR
 }
 
 /** A rested owner may use the tokens of a minute at once. */
-function tokenRateOf(scope: OwnerRate["scope"], limited: Limited | undefined): OwnerRate | undefined {
+function tokenRatesOf(scope: OwnerRate["scope"], limited: Limited | undefined): OwnerRate[] {
   const limit = limited?.limits.tokens_per_minute;
-  if (limited === undefined || limit === undefined) return undefined;
+  if (limited === undefined || limit === undefined) return [];
   const usual = { scope, counts: "tokens", name: `${nameOf(scope, limited)}:tokens`, limit } as const;
-  return { ...usual, periodUs: limit === 0 ? 1_000_000 : Math.round(60_000_000 / limit), burst: limit };
+  return [{ ...usual, periodUs: limit === 0 ? 1_000_000 : Math.round(60_000_000 / limit), burst: limit }];
 }
 
 function nameOf(scope: OwnerRate["scope"], { id }: Limited): string {

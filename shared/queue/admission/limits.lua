@@ -115,7 +115,10 @@ local function openLedger(load, json, tags, lanes, firstRequest, firstJob, now, 
       add(loads['g:' .. own.name], 0)
     end
     for _, own in ipairs(ratesOf[request] or {}) do
-      if own.charge then names[#names + 1] = own.rate.name .. '=' .. table.concat(own.charge, '-') end
+      local rate, charge = own.rate, own.charge
+      if charge then
+        names[#names + 1] = ('%s=%d-%d-%d-%d'):format(rate.name, charge[1], charge[2], charge[3], rate.period)
+      end
     end
     if #names == 0 then return facts end
     local first = type(facts) == 'number' and HEAD.brief{bytes = facts, step = '0', sequence = ''} or facts

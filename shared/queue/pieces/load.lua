@@ -29,14 +29,15 @@ local function writeBrief(load, name, brief) redis.call('HSET', openKey(load), n
 local function isStepsSize(size) return (size:match(PATTERN.brief(step)) or '0') ~= '0' end
 
 -- Returns the fields that count a request for its owners, by its field in `open`; and the tokens
--- that it was charged, each with the name of a rate, the cost, and what it may have used (`prompt`,
--- and `choices` tokens a record).
+-- that it was charged: the name of a rate and its period, the cost, and what it may have used
+-- (`prompt`, and `choices` tokens a record).
 local function ownerFields(size)
   local owners, fields, charges = size:match(PATTERN.owned(owners)), {}, {}
   for name in (owners or ''):gmatch('[^,]+') do
-    local rate, cost, prompt, choices = name:match('^(.*)=(%d+)-(%d+)-(%d+)$')
+    local rate, cost, prompt, choices, period = name:match('^(.*)=(%d+)-(%d+)-(%d+)-(%d+)$')
     if rate then
-      charges[#charges + 1] = {rate = rate, cost = tonumber(cost), prompt = tonumber(prompt), choices = tonumber(choices)}
+      charges[#charges + 1] = {rate = rate, period = tonumber(period), cost = tonumber(cost), prompt = tonumber(prompt),
+        choices = tonumber(choices)}
     else
       fields[#fields + 1] = 'g:' .. name
     end
@@ -47,14 +48,16 @@ end
 -- Returns how many tokens a generation has used, which ends now. The last record of a log says so,
 -- unless the generation was ended from outside: then that record has no token, and each record
 -- before has at most one for each choice.
-local function usedBy(name, charge)
+--   isTaken  tells whether a worker has the generation; nil if its log tells all
+local function usedBy(name, charge, isTaken)
   local log = 'log:' .. name
   local last = redis.pcall('LINDEX', log, -1)
-  if type(last) ~= 'string' then return 0 end
+  last = type(last) == 'string' and last or ''
   local prompt, completion = last:match('"usage":{"prompt_tokens":(%d+),"completion_tokens":(%d+)}')
   if prompt then return prompt + completion end
-  local records = redis.call('LLEN', log) - (last:find('"final":true', 1, true) and 1 or 0)
-  return records > 0 and math.min(charge.cost, charge.prompt + records * charge.choices) or 0
+  local records = last == '' and 0 or redis.call('LLEN', log) - (last:find('"final":true', 1, true) and 1 or 0)
+  if records == 0 and not (isTaken and isTaken()) then return 0 end
+  return math.min(charge.cost, charge.prompt + records * charge.choices)
 end
 
 local function loadOf(text)
@@ -86,13 +89,25 @@ local function writeLoads(load, loads)
   for i = 1, #gone, 1000 do redis.pcall('HDEL', load, unpack(gone, i, math.min(i + 999, #gone))) end
 end
 
--- Give back the tokens that generations were charged and have not used.
---   unused  tokens by the name of a rate
+-- Give back the tokens that generations were charged and have not used, or take those that they
+-- have used beyond.
+--   unused  tokens and period by the name of a rate
 local function giveBack(load, unused)
-  local names = {}
+  local names, us = {}, nil
   for name in pairs(unused) do names[#names + 1] = name end
   local states = readLoads(ratesKey(load), names)
-  for name, state in pairs(states) do state.items = state.items - unused[name] * state.bytes end
+  for name, state in pairs(states) do
+    local tokens, period = unused[name].tokens, unused[name].period
+    if state.bytes > 0 then period = state.bytes end
+    if tokens < 0 then
+      if not us then
+        local time = redis.call('TIME')
+        us = time[1] * 1000000 + time[2]
+      end
+      state.items = math.max(state.items, us)
+    end
+    state.items, state.bytes = state.items - tokens * period, period
+  end
   writeLoads(ratesKey(load), states)
 end
 
@@ -118,7 +133,8 @@ end
 --            until a worker has removed the entry, because the frame stays there: other steps wait
 --            behind the step. Other requests leave the queue when they end
 --   sizes    their fields in `open`, by name, if the caller has read the fields
-local function letGo(load, names, outside, sizes)
+--   isTaken  tells whether a worker has the request, if a caller outside of the worker knows
+local function letGo(load, names, outside, sizes, isTaken)
   if #names == 0 then return end
   local open = openKey(load)
   sizes = sizes or readOpen(load, names)
@@ -147,7 +163,9 @@ local function letGo(load, names, outside, sizes)
         local owners, charges = ownerFields(size)
         for _, field in ipairs(owners) do leave(field, 1, 0) end
         for _, charge in ipairs(charges) do
-          unused[charge.rate] = (unused[charge.rate] or 0) + charge.cost - usedBy(name, charge)
+          local sum = unused[charge.rate] or {tokens = 0, period = charge.period}
+          unused[charge.rate] = sum
+          sum.tokens = sum.tokens + charge.cost - usedBy(name, charge, isTaken)
         end
       end
     end

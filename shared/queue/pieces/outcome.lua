@@ -45,13 +45,18 @@ local function withdrawEntry(ready, group, entry)
   return true
 end
 
--- Note when a worker took the request of a job that ends while that worker has it. The record of a
--- step names no entry, so for a step the time stays unknown.
-local function noteTaken(out, record, group, now)
-  if not record.entry then return end
+-- Returns the ms for which a worker has had a request, or nil if none has it. The record of a step
+-- names no entry, so for a step the time stays unknown.
+local function takenFor(out, record, group)
+  if not record.entry then return nil end
   local pending = redis.pcall('XPENDING', readyOf(out, record.pin), group, record.entry, record.entry, 1)
-  if pending.err or not pending[1] then return end
-  redis.call('HSETNX', out, 'began', string.format('%d', now - pending[1][3]))
+  return not pending.err and pending[1] and pending[1][3] or nil
+end
+
+-- Note when a worker took the request of a job that ends while that worker has it.
+local function noteTaken(out, record, group, now)
+  local ms = takenFor(out, record, group)
+  if ms then redis.call('HSETNX', out, 'began', string.format('%d', now - ms)) end
 end
 
 -- End a request from outside of a worker. `sealed` says that the log has the final record. A brief
@@ -76,5 +81,5 @@ local function endFromOutside(load, out, record, group, kind, body, ttl, now, se
     redis.call('PEXPIRE', out, ttl)
     if record.job then endJob(load, out:match('^out:({[^}]*}:[^:]*)'), record.job, kind, body, ttl, now) end
   end
-  letGo(load, {out:sub(5)}, true)
+  letGo(load, {out:sub(5)}, true, nil, function() return takenFor(out, record, group) end)
 end

@@ -33,7 +33,8 @@ local function readRates(load, rates, us)
     if sum.bytes > 0 and sum.bytes ~= rate.period then
       sum.items = us + math.floor((sum.items - us) * rate.period / sum.bytes)
     end
-    -- No more than the burst is owed: the clock of a server that has taken over may be behind.
+    -- No more than the burst is owed, or `most`: the clock of a server that has taken over may be
+    -- behind.
     sum.items = math.max(math.min(sum.items, us + (rate.most or rate.burst) * rate.period), us)
     sum.bytes = rate.period
     rate.rested = sum
@@ -71,13 +72,12 @@ local function chargeRates(own, us, answer, isNew)
   local least = {}
   for i = 1, #own do
     local rate, charge = own[i].rate, own[i].charge
-    if isNew or not charge then
-      local rested = rate.rested.items + (charge and charge[1] or 1) * rate.period
-      rate.rested.items = rested
-      local left = math.max(0, math.floor((rate.burst * rate.period - (rested - us)) / rate.period))
-      local kind = charge and 2 or 1
-      if not least[kind] or left < least[kind][2] then least[kind] = {rate.name, left, rested - us} end
-    end
+    local cost = not charge and 1 or isNew and charge[1] or 0
+    local rested = rate.rested.items + cost * rate.period
+    rate.rested.items = rested
+    local left = math.max(0, math.floor((rate.burst * rate.period - (rested - us)) / rate.period))
+    local kind = charge and 2 or 1
+    if not least[kind] or left < least[kind][2] then least[kind] = {rate.name, left, rested - us} end
   end
   for kind = 1, 2 do
     for _, value in ipairs(least[kind] or {}) do answer[#answer + 1] = value end

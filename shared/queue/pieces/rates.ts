@@ -44,12 +44,18 @@ export interface CallRate {
   readonly name: string;
   readonly period: number;
   readonly burst: number;
-  /** The most that may be owed, in tokens; absent: the burst. */
+  /** The most tokens that may be owed; absent: the burst. */
   readonly most?: number;
   readonly of: readonly number[];
   /** Cost, prompt and choices of each of these requests; absent for a rate of requests. */
   readonly charges?: readonly (readonly [number, number, number])[];
 }
+
+/**
+ * How many bursts of tokens may be owed. A generation may use more than it was charged, because no
+ * gateway knows the tokens of a prompt and of the conversation before it.
+ */
+const MOST_OWED = 60;
 
 /** @returns undefined if no request has a rate */
 export function ratesOfCall(
@@ -64,7 +70,7 @@ export function ratesOfCall(
       let known = all.get(rate.name);
       if (known === undefined) {
         const { name, periodUs: period, burst } = share(rate);
-        known = { name, period, burst, of: [], ...(charge && { most: rate.burst, charges: [] }) };
+        known = { name, period, burst, of: [], ...(charge && { most: rate.burst * MOST_OWED, charges: [] }) };
         all.set(name, known);
       }
       known.of.push(i + 1);
