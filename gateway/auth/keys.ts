@@ -162,14 +162,20 @@ export class Keys {
   /**
    * Writes a drafted key. A second time does no harm.
    * @param overlapMs how long the key that this one replaces is still good
+   * @throws InferenceError `unknown_key` if that key was revoked after the draft was made
    */
   async write(record: KeyRecord, overlapMs = 0): Promise<void> {
     const { rotatedFrom, createdAt = 0 } = record;
     if (rotatedFrom !== undefined) {
+      const [written] = await readKeys(this.#settings.redis, [record.id]);
+      if (written !== undefined) return;
       const end = createdAt + overlapMs;
       // The former key ends first: if this process dies between the two writes, no key is left that
       // its owner has not seen.
-      await this.change(rotatedFrom, (key) => ({ ...key, expiresAt: Math.min(key.expiresAt ?? end, end) }));
+      await this.change(rotatedFrom, (key) => {
+        if (key.revokedAt !== null) throw fixedError("unknown_key", "usual");
+        return { ...key, expiresAt: Math.min(key.expiresAt ?? end, end) };
+      });
     }
     // A key that has changed meanwhile was written by an earlier call.
     const said = await this.#write(record, undefined);

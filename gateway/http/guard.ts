@@ -172,6 +172,11 @@ export function askingOf(incoming: IncomingMessage, reads?: string): Asking {
   return { headers, target: url, peer: socket.remoteAddress, distinct: () => incoming.headersDistinct, reads };
 }
 
+/** Whether a request to a path that needs no credential has one, and so says who asks. */
+export function hasCredential(headers: IncomingHttpHeaders): boolean {
+  return ["authorization", "api-key", "x-api-key"].some((name) => headers[name] !== undefined);
+}
+
 /**
  * Judges a request to a path.
  * @param right which the path asks for; `any` if it asks for none

@@ -269,6 +269,19 @@ describe("keys", () => {
     expect(await keyed.redis.pttl(`{keys}:key:${keyId(own)}`)).toBeGreaterThan(29 * 86_400_000);
   });
 
+  it("leave no successor if they are revoked while they are rotated, and keep one that is there", async () => {
+    const { id } = await keyed.make();
+    const drafted = keyed.keys.draftSuccessor(await keyed.keys.find(id), await keyed.keys.now(), undefined);
+    await keyed.keys.revoke(id);
+    await expect(keyed.keys.write(drafted.record)).rejects.toMatchObject({ code: "unknown_key" });
+    await expect(keyed.keys.find(drafted.record.id)).rejects.toMatchObject({ code: "unknown_key" });
+    const other = await keyed.make();
+    const { record } = await keyed.keys.rotate(other.id, 60_000, undefined);
+    await keyed.keys.revoke(other.id);
+    await keyed.keys.write(record, 60_000);
+    expect(await keyed.keys.find(record.id)).toEqual(record);
+  });
+
   it("are rotated: the new key has the same rights, and the former ends after the overlap", async () => {
     const { id, key } = (await make(admin, { scopes: ["read"], models: ["tale-x"], name: "turning" })).body;
     const path = `/v2/keys/${id}/rotate`;

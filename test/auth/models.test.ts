@@ -76,6 +76,22 @@ describe("a hidden model", () => {
     expect([hidden.status, (await answerTo(path, all, "POST", body(HIDDEN))).status]).toEqual([404, 200]);
   });
 
+  it.each(["/v2/models/:model", "/v2/models/:model/ready", "/v1/models/:model"])(
+    "is no model for %s, which anybody may ask without a key",
+    async (path) => {
+      const [hidden, never] = await both(path, "GET");
+      expect(hidden).toEqual(never);
+      const at = served.url + path.replace(":model", HIDDEN);
+      expect([hidden.status, (await fetch(at)).status]).toEqual([404, 200]);
+      const inferring = await make({ scopes: ["infer"] });
+      expect((await fetch(at, { headers: inferring.headers })).status).toBe(200);
+      expect((await fetch(at, { headers: { authorization: "Bearer bt_wrong" } })).status).toBe(401);
+      expect((await fetch(`${served.url}/v2/health/live`, { headers: { authorization: "Bearer no" } })).status).toBe(
+        200,
+      );
+    },
+  );
+
   it("is in no list", async () => {
     const listed = async (key: Key) => (await answerTo("/v2/repository/index", key, "POST")).text;
     expect(await listed(all)).toContain(HIDDEN);

@@ -1,6 +1,6 @@
 /** Adds declared endpoints to the router: each path with its methods, in the declared order. */
 import type { Owner } from "../../auth/owner/owner.js";
-import { admitCall, admitTo, askingOf } from "../../http/guard.js";
+import { admitCall, admitTo, askingOf, hasCredential } from "../../http/guard.js";
 import { noteOwner } from "../../http/opened.js";
 import type { Router } from "../../http/router.js";
 import { Asked, type AskedTerms } from "./asked.js";
@@ -28,7 +28,13 @@ export function addEndpoints<S>(
           if (owner !== undefined) noteOwner(c.env.outgoing, guard, owner);
           return endpoint.handle(new Asked(endpoint, c, all, owner), service);
         };
-        if (isOpen) return handle();
+        if (isOpen) {
+          // Which models there are depends on who asks.
+          const isNamed = open === "metadata" && guard.asks && hasCredential(c.env.incoming.headers);
+          if (!isNamed) return handle();
+          const named = judge(guard, askingOf(c.env.incoming), "any");
+          return named instanceof Promise ? named.then(handle) : handle(named);
+        }
         const reads = ticketed === undefined ? undefined : c.req.param(ticketed);
         const owner = judge(guard, askingOf(c.env.incoming, reads), right ?? otherRight);
         return owner instanceof Promise ? owner.then(handle) : handle(owner);
