@@ -72,6 +72,14 @@ it("a tenant's bodies have half of the memory, whatever its key, and those of ot
     code: "unavailable",
   });
   expect((await whole(other)).status).toBe(200);
+  const job = { infer: { inputs: [{ name: "INPUT", datatype: "UINT8", shape: [1, 1], data: [7] }] } };
+  const submit = ({ headers }: Key) =>
+    fetch(`${served.url}/v2/models/echo-uint8/jobs`, {
+      method: "POST",
+      headers,
+      body: JSON.stringify(job).padEnd(MiB),
+    });
+  expect([(await submit(second)).status, (await submit(other)).status]).toEqual([503, 202]);
   await setTenant("acme", { limits: { body_bytes: 3 * MiB } });
   await expect.poll(async () => (await whole(second)).status, { timeout: 10_000 }).toBe(200);
   held.end(body.subarray(-LAST));

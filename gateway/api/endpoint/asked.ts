@@ -117,7 +117,7 @@ export class Asked<P extends Parameters = Parameters, M extends Members = Member
   body<T>(terms: Partial<BodyTerms>, read: (bytes: Buffer) => T | Promise<T>): Promise<T> {
     const { bodies, limits } = this.#terms;
     const encoding = this.incoming.headers["content-encoding"];
-    const { tenant, budget } = this.#owner ?? Caller.nobody;
+    const { tenant, budget } = this.#caller ?? Caller.nobody;
     const usual = { maxBytes: limits.controlBytes, encoding, owner: { tenant, most: budget?.bodyBytes } };
     return bodies.use(this.incoming, { ...usual, ...terms }, async (bytes) => {
       await this.judgeAgain();
