@@ -15,13 +15,15 @@ export type Conversation = readonly Buffer[];
 export interface Effect {
   /** The responses that came back, without their ids and times. */
   readonly replies: readonly string[];
-  /** Whether the gateway has refused bytes that are no HTTP. */
+  /** Whether the gateway has refused bytes. */
   readonly isRefused: boolean;
   /** The requests that reached the queue, in order. */
   readonly admitted: readonly unknown[];
 }
 
 const varying = /(?<=\r\n(?:x-request-id|Date): )[^\r]*/gi;
+/** How each refusal of a connection begins (`refuseConnection`), for whatever reason. */
+const refusal = /^HTTP\/1\.1 4\d\d [^\r]*\r\nConnection: close\r\nContent-Type/;
 /** Turns of the event loop without an event, after which nothing more comes by itself. */
 const QUIET_TURNS = 12;
 
@@ -109,7 +111,7 @@ async function effectOn(gateway: TestGateway, conversation: Conversation): Promi
   await closed;
   const text = Buffer.concat(pieces).toString("latin1");
   const replies = text.split(/(?=HTTP\/1\.1 \d)/).map((reply) => reply.replaceAll(varying, "…"));
-  const refusedAt = replies.findIndex((reply) => reply.includes("malformed HTTP request"));
+  const refusedAt = replies.findIndex((reply) => refusal.test(reply));
   const logged = gateway.logged.splice(0);
   return {
     replies: refusedAt < 0 ? replies : replies.slice(0, refusedAt),
