@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { growth } from "./growth.js";
-import { heapMb } from "./held.js";
+import { heapsOf } from "./held.js";
 
 describe("the growth of a quantity", () => {
   const grows = (at: (minute: number) => number) =>
@@ -14,14 +14,19 @@ describe("the growth of a quantity", () => {
   });
 });
 
-describe("the heap of a process", () => {
-  it("is what its full collections left at least, over all its heaps", () => {
+describe("the heaps of a process", () => {
+  it("have what their full collections left at least", () => {
     const lines = [
       "[1:0x7f00]     1 ms: Mark-Compact (reduce) 50.1 (60.0) -> 30.2 (55.0) MB, 9.00 / 0.00 ms  (average mu = 1)",
       "[1:0x7f00]     2 ms: Mark-Compact 60.1 (60.0) -> 31.0 (55.0) MB, 9.00 / 0.00 ms  (average mu = 1)",
       "[1:0x7f01]     3 ms: Mark-Compact 9.0 (9.5) -> 8.0 (9.0) MB, 1.00 / 0.00 ms  (average mu = 1)",
       "[1:0x7f00]     4 ms: Scavenge 40.0 (60.0) -> 12.0 (55.0) MB, 0.50 / 0.00 ms  (average mu = 1)",
     ];
-    expect(heapMb(lines.map((text) => ({ text })))).toBeCloseTo(38.2);
+    expect(heapsOf(lines.map((text) => ({ text })))).toEqual(
+      new Map([
+        ["1:0x7f00", 30.2],
+        ["1:0x7f01", 8],
+      ]),
+    );
   });
 });

@@ -34,12 +34,12 @@ export function heldBy(group: number): Held {
  */
 const COLLECTED = /^\[(\d+:0x[0-9a-f]+)\].*: Mark-Compact.* -> (\d+(?:\.\d+)?) \(/;
 
-/** @returns the sum over the heaps, in MB, of the least that a full collection left */
-export function heapMb(lines: readonly { readonly text: string }[]): number {
+/** @returns by the name of each heap of these lines, in MB, the least that a full collection left */
+export function heapsOf(lines: readonly { readonly text: string }[]): ReadonlyMap<string, number> {
   const least = new Map<string, number>();
   for (const { text } of lines) {
     const [, heap = "", mb] = COLLECTED.exec(text) ?? [];
     if (mb !== undefined) least.set(heap, Math.min(least.get(heap) ?? Infinity, Number(mb)));
   }
-  return [...least.values()].reduce((sum, mb) => sum + mb, 0);
+  return least;
 }

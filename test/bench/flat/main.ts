@@ -13,7 +13,7 @@ import { runChild } from "../support/child.js";
 import { startBenchFleet } from "../support/fleet.js";
 import { benchRepository, tiny } from "../support/models.js";
 import { growth, rendered, type Sample } from "./growth.js";
-import { heapMb, heldBy } from "./held.js";
+import { heapsOf, heldBy } from "./held.js";
 
 const { values } = parseArgs({ options: { minutes: { type: "string", default: "60" } } });
 const minutes = Number(values.minutes);
@@ -48,6 +48,8 @@ try {
   const samples: Sample[] = [];
   /** How many lines of each process earlier minutes have read. */
   const read = new Map<string, number>();
+  /** Numbers of the heaps, in the order in which they came. */
+  const numbers = new Map<string, number>();
   const redis = fleet.redis.connect();
   let [checked, wrong] = [0, 0];
   for (let minute = 1; minute <= minutes; minute++) {
@@ -59,19 +61,23 @@ try {
       ...Object.fromEntries(
         Object.entries(fleet.processes).flatMap(([name, { pid, lines }]) => {
           const { residentMb, descriptors } = heldBy(pid);
-          const heap = heapMb(lines.slice(read.get(name)));
+          const heaps = heapsOf(lines.slice(read.get(name)));
           read.set(name, lines.length);
+          for (const heap of heaps.keys()) numbers.set(heap, numbers.get(heap) ?? numbers.size + 1);
           return [
             [`${name}: resident, MB`, residentMb],
             [`${name}: descriptors`, descriptors],
-            ...(heap > 0 ? [[`${name}: heaps after a full collection, MB`, heap]] : []),
+            ...Array.from(heaps, ([heap, mb]) => [
+              `${name}: heap ${numbers.get(heap)} after a full collection, MB`,
+              mb,
+            ]),
           ];
         }),
       ),
       "p50, ms": result.latencyMs.p50,
       "p99, ms": result.latencyMs.p99,
     });
-    console.error(`flat: minute ${minute}, ${checked} answers, ${wrong} wrong`);
+    console.error(`flat: minute ${minute}, ${checked} answers, ${wrong} wrong; ${JSON.stringify(samples.at(-1))}`);
   }
   const rows = growth(samples);
   redis.disconnect();
