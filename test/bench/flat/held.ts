@@ -29,12 +29,12 @@ export function heldBy(group: number): Held {
 }
 
 /**
- * V8's line with `--trace-gc`: `[pid:isolate] 123 ms: Mark-Compact 8.1 (9.4) -> 7.2 (10.4) MB, …`.
+ * V8 prints `[pid:isolate] 123 ms: Mark-Compact 8.1 (9.4) -> 7.2 (10.4) MB, …` with `--trace-gc`.
  * The second size is what a full collection left.
  */
 const COLLECTED = /^\[(\d+:0x[0-9a-f]+)\].*: Mark-Compact.* -> (\d+(?:\.\d+)?) \(/;
 
-/** @returns by the name of each heap of these lines, in MB, the least that a full collection left */
+/** @returns for each heap of these lines, in MB, the least that a full collection left */
 export function heapsOf(lines: readonly { readonly text: string }[]): ReadonlyMap<string, number> {
   const least = new Map<string, number>();
   for (const { text } of lines) {
