@@ -87,7 +87,7 @@ describe("the headers of a rate", () => {
   });
 
   it("are none if an earlier copy of the call was answered", () => {
-    expect(told((budget) => budget.admitted()).headers).toBeUndefined();
+    expect(told((budget) => budget.admitted(undefined)).headers).toBeUndefined();
   });
 
   it("are none of tokens for a request that is no generation", () => {

@@ -146,9 +146,9 @@ export class RequestBudget {
     this.#refusedBy = note;
   }
 
-  /** @param standings empty if an earlier copy of the call was answered */
-  admitted(standings: readonly RateStanding[] = []): void {
-    const known = standings.flatMap((standing) => {
+  /** @param standings undefined if an earlier copy of the call was answered */
+  admitted(standings: readonly RateStanding[] | undefined): void {
+    const known = (standings ?? []).flatMap((standing) => {
       const rate = this.#rateOf(standing.name);
       return rate === undefined ? [] : [{ rate, standing }];
     });

@@ -146,7 +146,7 @@ describe("the rate of an owner", () => {
     expect(await later("r1")).toMatchObject({ said: "recorded", rates: [{ name: rate.name, remaining: 1 }] });
     expect(await later("r1", "another")).toEqual({ said: "mismatch" });
     expect(await later("r1")).toMatchObject({ said: "known", rates: [{ remaining: 0 }] });
-    expect(await later("r1", "d", true)).toEqual({ said: "known", rates: [] });
+    expect(await later("r1", "d", true)).toEqual({ said: "known", rates: undefined });
     expect(await later("r2")).toMatchObject({ said: "too-soon", name: rate.name });
     expect(await one(rate)).toMatchObject({ said: "too-soon" });
   });

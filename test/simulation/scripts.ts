@@ -1,16 +1,17 @@
 /**
  * Makes the product's scripts run in the time of a simulation. Three things in the scripts change.
- * The piece that gives the time (time.lua) gives simulated time. Streams form the ids of entries
- * from that time, not from the server's. The turn of the lane's reconciler, which has the only TTL
- * that ends within a run, uses simulated time, too.
+ * The pieces that give the time (time.lua, clock.lua) give simulated time. Streams form the ids of
+ * entries from that time, not from the server's. The turn of the lane's reconciler, which has the
+ * only TTL that ends within a run, uses simulated time, too.
  */
 import { readFileSync } from "node:fs";
+import { clockPiece } from "#shared/queue/pieces/clock.js";
 import { timePiece } from "#shared/queue/pieces/time.js";
 
 /** Holds the simulated µs at which a call runs. */
 export const TIME_KEY = "simulation:now";
 
-const piece = readFileSync(timePiece, "utf8");
+const [piece, clock] = [timePiece, clockPiece].map((one) => readFileSync(one, "utf8")) as [string, string];
 
 /** `time` in the form of TIME's reply, and `now` in ms, from the simulated µs. */
 const simulated = [
@@ -52,8 +53,8 @@ export class Scripts {
       source,
     )?.[1];
     if (name === undefined) throw new Error(`a script without a name: ${source.slice(0, 200)}`);
-    let text = source.replace(piece, simulated);
-    if (text.includes("'TIME'")) throw new Error(`${name} asks for the time otherwise than by time.lua`);
+    let text = source.replace(piece, simulated).replace(clock, "local function clockUs() return simulated end\n");
+    if (text.includes("'TIME'")) throw new Error(`${name} asks for the time otherwise than by time.lua or clock.lua`);
     text = text.replaceAll(
       /(redis\.p?call\('XADD',[^\n]*?)'\*'/g,
       "$1string.format('%.0f-*', math.floor(simulated / 1000))",
@@ -68,8 +69,8 @@ export class Scripts {
       this.#unused.delete(replacement);
     }
     const head = /^#![^\n]*\n/.exec(text)?.[0] ?? "";
-    const clock = `local simulated = tonumber(redis.call('GET', '${TIME_KEY}')) `;
-    return { name, source: `${head}${clock}${text.slice(head.length)}` };
+    const now = `local simulated = tonumber(redis.call('GET', '${TIME_KEY}')) `;
+    return { name, source: `${head}${now}${text.slice(head.length)}` };
   }
 
   /** @throws Error if a fault belongs to a script that never ran */

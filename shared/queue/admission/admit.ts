@@ -30,7 +30,7 @@ import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, integer, list, text, bytes, word } from "../../redis/script.js";
 
 export type Admission =
-  | { readonly said: "admitted"; readonly rates?: readonly RateStanding[] }
+  | { readonly said: "admitted"; readonly rates?: readonly RateStanding[] | undefined }
   /**
    * Admitted before under the same Idempotency-Key, for the model that `pin` names. `outcome` is
    * undefined while there is none.
@@ -39,7 +39,7 @@ export type Admission =
       readonly said: "known";
       readonly pin: Pin;
       readonly outcome: { readonly kind: string; readonly body: Buffer } | undefined;
-      readonly rates?: readonly RateStanding[];
+      readonly rates?: readonly RateStanding[] | undefined;
     }
   /** The request's owner sent too many before: the rate of this name has room again in `waitUs`. */
   | { readonly said: "too-soon"; readonly name: string; readonly waitUs: number }

@@ -20,7 +20,7 @@ export interface LaterJob {
 }
 
 export type RecordedLater =
-  | { readonly said: "recorded" | "known"; readonly rates?: readonly RateStanding[] }
+  | { readonly said: "recorded" | "known"; readonly rates?: readonly RateStanding[] | undefined }
   | { readonly said: "mismatch" | "too-many" | "too-large" }
   | { readonly said: "too-soon"; readonly name: string; readonly waitUs: number };
 

@@ -14,6 +14,7 @@
 -- nothing while the request runs. Before the end a brief request has no record (outcome.lua), only
 -- a field in `open`, which a call writes and removes together with the fields of other requests.
 -- record brief: unpackBrief packBrief
+-- include clock.lua
 local function openKey(load) return 'open:' .. load:sub(6) end
 local function ratesKey(load) return load .. ':rates' end
 
@@ -100,10 +101,7 @@ local function giveBack(load, unused)
     local tokens, period = unused[name].tokens, unused[name].period
     if state.bytes > 0 then period = state.bytes end
     if tokens < 0 then
-      if not us then
-        local time = redis.call('TIME')
-        us = time[1] * 1000000 + time[2]
-      end
+      us = us or clockUs()
       state.items = math.max(state.items, us)
     end
     state.items, state.bytes = state.items - tokens * period, period

@@ -91,8 +91,12 @@ export function shareOfRate({ name, periodUs, burst }: Rate, bucket: number, buc
   return { name, periodUs: periodUs * buckets, burst: Math.max(1, Math.floor(burst / buckets) + rest) };
 }
 
-/** Reads the name, remainder and reset of each rate that an answer of a script ends with. */
-export function standingsOf(rest: readonly unknown[]): RateStanding[] {
+/**
+ * Reads the name, remainder and reset of each rate that an answer of a script ends with.
+ * @returns undefined if the answer has none
+ */
+export function standingsOf(rest: readonly unknown[]): RateStanding[] | undefined {
+  if (rest.length === 0) return undefined;
   const standings: RateStanding[] = [];
   for (let i = 0; i + 2 < rest.length; i += 3) {
     standings.push({ name: text(rest[i]), remaining: integer(rest[i + 1]), resetUs: integer(rest[i + 2]) });
