@@ -5,7 +5,7 @@
 import type { ServerResponse } from "node:http";
 import type { TokenRecord } from "#shared/contract/generation.js";
 import { cancelUnlessBegun } from "../../generation/leaving.js";
-import { disconnection } from "../../http/disconnect.js";
+import { disconnection, isStillThere } from "../../http/disconnect.js";
 import { answerRecords } from "../../generation/read-answer.js";
 import type { Inference } from "../../admission/inference.js";
 import { openSse } from "../../http/sse.js";
@@ -36,6 +36,10 @@ export async function streamText(
   const first = await records.next().catch(refusalOf);
   if ("status" in first) return first;
   if (first.done === true) return undefined;
+  if (!(await isStillThere(outgoing))) {
+    await records.return();
+    return undefined;
+  }
   const sse = openSse(outgoing, { requestId: stream.id, headers: eventStream });
   let isEmpty = true;
   try {

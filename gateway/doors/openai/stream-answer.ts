@@ -9,6 +9,7 @@ import type { StreamRecord } from "../../stream/open-stream.js";
 import type { Usage } from "../../generation/collect.js";
 import { answerPages, readRecord, type AnswerPage } from "../../generation/read-answer.js";
 import { cancelAll, cancelUnlessBegun } from "../../generation/leaving.js";
+import { isStillThere } from "../../http/disconnect.js";
 import { openSse, type SseStream } from "../../http/sse.js";
 import { errorBody } from "../../formats/errors.js";
 import { answerHead, publicIds, totalUsage, type AdmittedRequest } from "../../formats/openai/request.js";
@@ -27,6 +28,10 @@ export async function streamAnswer(
   const pages = mergePages(streams.map((stream, prompt) => answerPages(stream, disconnected, prompt)));
   const first = await pages.next();
   if (first.done === true) return;
+  if (!(await isStillThere(outgoing))) {
+    await pages.return();
+    return;
+  }
   const [opening] = first.value.records;
   if (opening !== undefined) readRecord(opening);
   // This stream is not `resumable`. A stopping gateway ends resumable streams, which OpenAI's

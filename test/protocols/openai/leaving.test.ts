@@ -102,6 +102,17 @@ it.each(streaming)("of a stream by %s whose first record is still to come ends i
   for (const stream of gateway.streams) await stream.until(({ cancelled, readers }) => cancelled && readers === 0);
 });
 
+it.each(streaming)("of a stream by %s ends it, although its first record overtakes the news", async (of, members) => {
+  gateway.script = () => undefined;
+  const prompts = of === "completions" ? 2 : 1;
+  const sent = begin(of, members);
+  while (gateway.streams.length < prompts) await gateway.next();
+  for (const stream of gateway.streams) await stream.until(({ readers }) => readers === 1);
+  sent.destroy();
+  for (const stream of gateway.streams) stream.append(record(0, delta("a")));
+  for (const stream of gateway.streams) await stream.until(({ cancelled, readers }) => cancelled && readers === 0);
+});
+
 it.each(streaming)("of such a stream by %s under a key leaves it for its retry", async (of, members) => {
   gateway.script = () => undefined;
   const prompts = of === "completions" ? 2 : 1;
