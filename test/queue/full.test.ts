@@ -4,7 +4,6 @@ import { GROUP, laneKeys } from "#shared/queue/keys.js";
 import { cancelRequest } from "#shared/queue/ends/cancel.js";
 import { AdmissionBatcher } from "../../gateway/admission/batcher.js";
 import { enqueue } from "../../gateway/admission/enqueue.js";
-import { reconcileWhileOpen } from "../../worker/lane/reconciler.js";
 import { createGroup } from "#shared/queue/work/read/create-group.js";
 import { lanesByKey, readOwned } from "#shared/queue/work/stream.js";
 import { announcementOf, servedModel } from "../fixtures/served-models.js";
@@ -20,9 +19,8 @@ import { announce } from "#shared/queue/work/liveness/announce.js";
 import { takeBack } from "#shared/queue/work/liveness/take-back.js";
 import { takeFrom } from "#shared/queue/work/liveness/take-from.js";
 import { takeOver } from "#shared/queue/work/streams/take-over.js";
-import { realWorld } from "#shared/world.js";
-import { IDLE_MS, LIMITS, finalRecord, put, record, result, steady, streaming, useLab } from "../support/queue/lab.js";
-import { silentBus, silentLog } from "../support/silent.js";
+import { IDLE_MS, LIMITS, finalRecord, put, record, result, streaming, useLab } from "../support/queue/lab.js";
+import { whileReconciling } from "../support/queue/reconciling.js";
 
 describe("with Redis out of memory", () => {
   const lab = useLab();
@@ -159,27 +157,10 @@ describe("with Redis out of memory", () => {
     const lost = await lab.takeOne();
     await lab.redis.xgroup("DELCONSUMER", laneKeys(lab.lane).ready, GROUP, lab.queue.consumer);
     await lab.redis.config("SET", "maxmemory", "1");
-    const stop = new AbortController();
-    const reconciling = reconcileWhileOpen(
-      {
-        queue: lab.queue,
-        outageGuard: steady(),
-        settler: { bus: silentBus },
-        models: 1,
-        living: () => 1,
-        maxIdleMs: undefined,
-        world: realWorld,
-        log: silentLog,
-      },
-      stop.signal,
-    );
-    try {
+    await whileReconciling(lab.queue, undefined, async () => {
       const entries = async () => (await lab.redis.xrange(laneKeys(lab.lane).ready, "-", "+")).map(([id]) => id);
       await expect.poll(entries).not.toContain(lost.entry);
       expect(await lab.takeOne(lab.other)).toMatchObject({ request: "r1" });
-    } finally {
-      stop.abort();
-      await reconciling;
-    }
+    });
   });
 });

@@ -5,11 +5,9 @@ import { ownedByLane } from "#shared/queue/work/read/owned.js";
 import { owners, strays } from "#shared/queue/work/liveness/strays.js";
 import { takeBack } from "#shared/queue/work/liveness/take-back.js";
 import { takeFrom } from "#shared/queue/work/liveness/take-from.js";
-import { realWorld } from "#shared/world.js";
-import { reconcileWhileOpen } from "../../worker/lane/reconciler.js";
 import { LabMember } from "../support/queue/member.js";
-import { silentBus, silentLog } from "../support/silent.js";
-import { steady, useLab } from "../support/queue/lab.js";
+import { useLab } from "../support/queue/lab.js";
+import { whileReconciling } from "../support/queue/reconciling.js";
 
 describe("takeFrom", () => {
   const lab = useLab();
@@ -93,28 +91,11 @@ describe("strays", () => {
     await lab.admitRequest("r1");
     await lab.take();
     const member = await LabMember.join(lab, "c.1");
-    const stop = new AbortController();
     const { queue } = member;
-    const reconciling = reconcileWhileOpen(
-      {
-        queue,
-        outageGuard: steady(),
-        settler: { bus: silentBus },
-        models: 1,
-        living: () => 1,
-        maxIdleMs: undefined,
-        world: realWorld,
-        log: silentLog,
-      },
-      stop.signal,
-    );
-    try {
+    await whileReconciling(queue, undefined, async () => {
       await expect.poll(() => member.reclaimed).toEqual(["r1"]);
       await expect.poll(() => owners(queue)).toEqual(["c.1"]);
-    } finally {
-      stop.abort();
-      await reconciling;
-      await member.dispose();
-    }
+    });
+    await member.dispose();
   });
 });

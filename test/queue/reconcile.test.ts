@@ -7,11 +7,9 @@ import { orphans } from "#shared/queue/work/liveness/orphans.js";
 import { reapConsumers } from "#shared/queue/reap-consumers.js";
 import { reapIdle } from "#shared/queue/reap-idle.js";
 import { requeue } from "#shared/queue/work/read/requeue.js";
-import { realWorld } from "#shared/world.js";
-import { reconcileWhileOpen } from "../../worker/lane/reconciler.js";
-import { IDLE_MS, SEQUENCE, put, result, steady, useLab } from "../support/queue/lab.js";
-import { silentBus, silentLog } from "../support/silent.js";
+import { IDLE_MS, SEQUENCE, put, result, useLab } from "../support/queue/lab.js";
 import { changeFacts, factsOf } from "../support/queue/facts.js";
+import { whileReconciling } from "../support/queue/reconciling.js";
 
 describe("requeue", () => {
   const lab = useLab();
@@ -116,27 +114,10 @@ describe("a round of the reconciler", () => {
     await lab.redis.xdel(ready, entry);
     await changeFacts(lab.redis, lab.lane, SEQUENCE, { entry: "1-1" });
     expect(await lab.redis.zscore(live, SEQUENCE)).not.toBe("inf");
-    const stop = new AbortController();
-    const reconciling = reconcileWhileOpen(
-      {
-        queue: lab.queue,
-        outageGuard: steady(),
-        settler: { bus: silentBus },
-        models: 1,
-        living: () => 1,
-        maxIdleMs: IDLE_MS,
-        world: realWorld,
-        log: silentLog,
-      },
-      stop.signal,
-    );
-    try {
+    await whileReconciling(lab.queue, IDLE_MS, async () => {
       await expect.poll(() => factsOf(lab.redis, lab.lane, SEQUENCE), { timeout: 10_000 }).toBeUndefined();
       await expect.poll(() => lab.outcomeFields("r2")).toMatchObject({ kind: "error" });
-    } finally {
-      stop.abort();
-      await reconciling;
-    }
+    });
   });
 });
 

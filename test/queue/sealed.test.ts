@@ -4,7 +4,6 @@ import type { Delivery } from "#shared/queue/entry.js";
 import { storeOutcome } from "#shared/contract/outcome.js";
 import { laneKeys, logKey, outcomeKey } from "#shared/queue/keys.js";
 import { PendingRequests } from "../../gateway/outcomes/pending.js";
-import { reconcileWhileOpen } from "../../worker/lane/reconciler.js";
 import { appendTokens } from "#shared/queue/work/streams/append-tokens.js";
 import { commit } from "#shared/queue/work/commit/commit.js";
 import type { StateChange } from "#shared/queue/work/commit/settlement.js";
@@ -12,14 +11,12 @@ import { isUnwanted, readProgress } from "#shared/queue/work/streams/read-progre
 import { sealedOutcome } from "#shared/queue/work/commit/sealed-outcome.js";
 import { takeFrom } from "#shared/queue/work/liveness/take-from.js";
 import { takeOver } from "#shared/queue/work/streams/take-over.js";
-import { realWorld } from "#shared/world.js";
 import {
   IDLE_MS,
   finalRecord,
   put,
   record,
   result,
-  steady,
   streaming,
   useLab,
   type OneLane,
@@ -28,6 +25,7 @@ import {
   secret,
 } from "../support/queue/lab.js";
 import { silentBus, silentLog } from "../support/silent.js";
+import { whileReconciling } from "../support/queue/reconciling.js";
 
 function seal(queue: OneLane, { entry, request }: Delivery, final = finalRecord(1)) {
   return appendTokens(streaming(queue), [
@@ -152,26 +150,9 @@ describe("a sealed request", () => {
     const delivery = await lab.takeOne();
     if (expected.sealed) await seal(lab.queue, delivery);
     await lab.redis.xdel(laneKeys(lab.lane).ready, delivery.entry);
-    const stop = new AbortController();
-    const reconciling = reconcileWhileOpen(
-      {
-        queue: streaming(lab.queue),
-        outageGuard: steady(),
-        settler: { bus: silentBus },
-        models: 1,
-        living: () => 1,
-        maxIdleMs: IDLE_MS,
-        world: realWorld,
-        log: silentLog,
-      },
-      stop.signal,
-    );
-    try {
+    await whileReconciling(streaming(lab.queue), IDLE_MS, async () => {
       await expect.poll(() => lab.outcomeFields("r1")).toMatchObject({ kind: expected.kind, sealed: "1" });
-    } finally {
-      stop.abort();
-      await reconciling;
-    }
+    });
     const records = await lab.logOf("r1");
     expect(JSON.parse(records.at(-1) ?? "")).toMatchObject({ final: true, ...expected.final });
     expect(await commit(streaming(lab.queue), [result(delivery, put("s"))], IDLE_MS)).toEqual(["already"]);

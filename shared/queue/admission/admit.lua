@@ -73,11 +73,12 @@
 --                                    kind is '' while it has no outcome
 --           {'admitted', name, remaining, reset} {'known', kind, body, pin, name, remaining, reset}
 --                                    the same; the rate of this name (limits.lua) has room for so
---                                    many requests more, and is rested in so many µs
+--                                    many requests or tokens more, and is rested in so many µs. The
+--                                    three come once for rates of requests and once for tokens
 --           {'too-many', name}       refused: the owner of this name has as many generations as it
 --                                    may have (limits.lua)
---           {'too-soon', name, wait} refused: its owner sent too many before, by the rate of this
---                                    name, and may send another one in so many µs
+--           {'too-soon', name, wait} refused: its owner sent too many before, or used too many
+--                                    tokens, by the rate of this name, and may come in so many µs
 --           {'pinned', pin}          refused: a step without START whose sequence has another
 --                                    version, or other files, as its pin
 --           'held-back'              refused: an earlier step of its sequence in this call got
@@ -125,7 +126,6 @@ for i = 1, #KEYS.ready do
 end
 
 -- How many requests of a priority level are parked in a lane, including requests past their delay.
--- included.
 local function parkedOf(lane, rank)
   local count, queue = 0, laneKeyOf('queue', lane.ready)
   for one = rank, rank + 1 do
