@@ -7,7 +7,7 @@ import { BaseSequencer, type InlineConfig } from "vitest/node";
 const cores = Math.min(availableParallelism(), 8);
 
 /** Files that only compute: they start no process, and no broker. */
-const computing = ["{cli,gateway,worker,shared,infra}", "test/protocols/{kserve,openai}"].map(
+const computing = ["{cli,console,gateway,worker,shared,infra}", "test/protocols/{kserve,openai}"].map(
   (folder) => `${folder}/**/*.test.ts`,
 );
 

@@ -1,6 +1,6 @@
 /**
- * The types of answers, from their declared shapes. The command line reads answers by these types.
- * This file has no code, so that the command line loads nothing of a gateway.
+ * The types of answers, from their declared shapes. The command line and the console read answers
+ * by these types. This file has no code, so that neither loads anything of a gateway.
  */
 import type { z } from "zod";
 import type { batchShape } from "./api/batches.js";
@@ -9,9 +9,10 @@ import type { fleetShape, ownFleetShape } from "./api/fleet.js";
 import type { jobShape } from "./api/jobs.js";
 import type { keyShape, newKeyShape } from "./api/keys.js";
 import type { pageShape } from "./api/endpoint/page.js";
+import type { statusShape } from "./api/requests.js";
 import type { scheduleShape } from "./api/schedules.js";
 import type { sequenceShape, sequencesShape } from "./api/sequences.js";
-import type { repositoryShape } from "./doors/kserve-http/endpoints.js";
+import type { modelMetadataShape, repositoryShape } from "./doors/kserve-http/endpoints.js";
 
 type Of<Shape extends () => z.ZodType> = z.infer<ReturnType<Shape>>;
 
@@ -22,7 +23,9 @@ export type OwnFleet = Of<typeof ownFleetShape>;
 export type Job = Of<typeof jobShape>;
 export type ApiKey = Of<typeof keyShape>;
 export type NewApiKey = Of<typeof newKeyShape>;
+export type ModelMetadata = Of<typeof modelMetadataShape>;
 export type Repository = Of<typeof repositoryShape>;
+export type RequestStatus = Of<typeof statusShape>;
 export type Schedule = Of<typeof scheduleShape>;
 export type Sequence = Of<typeof sequenceShape>;
 export type Sequences = Of<typeof sequencesShape>;

@@ -15,11 +15,14 @@ import { Bodies } from "./http/bodies.js";
 import { chooseRequestId } from "./http/headers.js";
 import { pathOf, Router, type GatewayEnv, type Log } from "./http/router.js";
 import { openGuard, type Guard } from "./http/guard.js";
+import type { FrontDoor } from "./http/traces/front-door.js";
 
 export interface AppOptions extends Omit<AppParts, "bodies" | "reader" | "printer"> {
   /** By default all clients are one tenant, and need no key. */
   readonly guard?: Guard;
   readonly log: Log;
+  /** Absent if the gateway makes no traces. */
+  readonly frontDoor?: FrontDoor | undefined;
   readonly bodies?: Bodies;
   /** If absent, the main thread parses all bodies. */
   readonly parseThread?: ParseThread;
@@ -50,9 +53,9 @@ export function buildApp(options: AppOptions): GatewayApp {
   const bodies = options.bodies ?? new Bodies();
   const reader = new RequestReader(options.parseThread);
   const printer = new TensorPrinter(options.printThread);
-  const { limits } = options;
+  const { limits, frontDoor } = options;
   const parts = { ...options, bodies, reader, printer };
-  for (const group of groups) group.addTo(router, parts, { bodies, limits, guard });
+  for (const group of groups) group.addTo(router, parts, { bodies, limits, guard, frontDoor });
   router.refuseAll(
     "/v1/:rest{.+}",
     (c) => new InferenceError("not_found", `Unknown request URL: ${c.req.method} ${c.req.path}`),
@@ -67,6 +70,7 @@ export function buildApp(options: AppOptions): GatewayApp {
     bodies,
     reader,
     printer,
+    frontDoor,
     onBug(error, target, requestId) {
       const path = target.slice(0, maxLoggedPath);
       options.log({ err: error, requestId, method: "POST", path }, "request handler failed");

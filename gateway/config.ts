@@ -4,7 +4,7 @@
 import { z } from "zod";
 import { authSettings } from "./auth/settings.js";
 import { parseRanges } from "./webhooks/addresses.js";
-import { areHosts, originsFault } from "./http/browsers.js";
+import { originsFault } from "#shared/listening/browsers.js";
 import { holdsTwoBodies, serviceSettings } from "./service/settings.js";
 import { flagSetting, parseSettings } from "#shared/settings.js";
 
@@ -17,15 +17,6 @@ const listeningSettings = {
     .max(65_535)
     .default(8000)
     .describe("The port for HTTP. 0: the system chooses a free port."),
-  BATON_ALLOWED_HOSTS: z
-    .string()
-    .refine(areHosts, "must be names without ports, comma-separated")
-    .default("")
-    .describe(
-      "The names, comma-separated, by which clients may address this gateway. `.example.com` allows all names " +
-        "below it, and `*` any name. A request under another name gets 403. Addresses, names without a dot, and " +
-        "names that end in `.localhost`, `.local`, `.internal`, `.svc`, `.home.arpa` or `.lan` are always allowed.",
-    ),
   BATON_ALLOWED_ORIGINS: z
     .string()
     .default("loopback")
@@ -62,6 +53,10 @@ const listeningSettings = {
     .min(1)
     .default("baton")
     .describe("The `name` in the server's metadata. Some clients of Triton insist on `triton`."),
+  BATON_CONSOLE: flagSetting("true").describe(
+    "`true`: the gateway serves the console, a page for browsers, at `/console/`. The page needs no API key, and " +
+      "asks its user for one to show anything. `false`: there is no such path.",
+  ),
   BATON_MAX_UNREAD_BYTES: z.coerce
     .number()
     .int()
@@ -84,6 +79,13 @@ const listeningSettings = {
     .default(300_000)
     .describe(
       "How long, in ms, the upload of a file may take; any other request may take 120 s. A slower request gets 408.",
+    ),
+  BATON_ACCESS_LOG: z
+    .string()
+    .default("off")
+    .describe(
+      "Where the gateway writes a line for each request: `stdout`, or the path of a file or a named pipe, which a " +
+        "SIGHUP opens anew. `off`: the gateway writes no such lines. See [the access log](access-log.md).",
     ),
   BATON_LINGER_MS: z.coerce
     .number()

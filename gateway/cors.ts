@@ -1,6 +1,6 @@
 /**
  * Stands before all routes: refuses requests that browsers may not send, and tells browsers which
- * replies pages of allowed origins may read (CORS). The rules themselves are in http/browsers.ts.
+ * replies pages of allowed origins may read (CORS). The rules are in shared/listening/browsers.ts.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { fixedError, InferenceError } from "#shared/errors.js";
@@ -8,7 +8,7 @@ import { endUnread } from "./http/body.js";
 import { chooseRequestId } from "./http/headers.js";
 import { pathOf } from "./http/router.js";
 import type { RequestAudit } from "./http/request-audit.js";
-import { judge, type BrowserRules, type Verdict } from "./http/browsers.js";
+import { judge, type BrowserRules, type Verdict } from "#shared/listening/browsers.js";
 import { errorReply, errorShapeOf } from "./formats/errors.js";
 import type { Reply } from "./formats/reply.js";
 import { send } from "./http/send.js";

@@ -23,26 +23,37 @@ import { durableStreamEndpoints } from "./api/streams/durable-stream.js";
 import { eventEndpoints } from "./api/streams/events.js";
 import { webSocketEndpoints } from "./api/streams/websocket.js";
 import { subscriptionEndpoints } from "./api/subscriptions.js";
+import { settingsEndpoints } from "./api/settings.js";
 import { tenantEndpoints } from "./api/tenants.js";
 import { ticketEndpoints } from "./api/tickets.js";
+import { usageEndpoints } from "./api/usage.js";
 import { webhookEndpoints } from "./api/webhooks.js";
+import { consoleEndpoints } from "./doors/console/endpoints.js";
+import type { ConsoleFiles } from "./doors/console/files.js";
 import { kserveEndpoints, type KserveParts } from "./doors/kserve-http/endpoints.js";
 import { openAiEndpoints } from "./doors/openai/endpoints.js";
 import type { Router } from "./http/router.js";
 import type { KeyService } from "./service/keys.js";
+import type { ProcessSettings } from "./service/process-settings.js";
 import type { Services } from "./service/services.js";
 import type { TenantService } from "./service/tenants.js";
 import type { TicketService } from "./service/tickets.js";
+import type { UsageService } from "./service/usage.js";
 
 /** The parts that answer all paths. The app has no paths for a service that is absent. */
 export interface AppParts
-  extends KserveParts, Partial<Omit<Services, "fleet" | "inference">>, Partial<AdministrationServices> {}
+  extends KserveParts, Partial<Omit<Services, "fleet" | "inference">>, Partial<AdministrationServices> {
+  /** Absent if the gateway serves no console. */
+  readonly console?: ConsoleFiles | undefined;
+}
 
 /** Only a gateway has them, because they need the secret of its keys. */
 export interface AdministrationServices {
   readonly keys: KeyService;
   readonly tenants: TenantService;
   readonly tickets: TicketService;
+  readonly usage: UsageService;
+  readonly settings: ProcessSettings;
 }
 
 /** Endpoints that call the same service. */
@@ -73,6 +84,7 @@ function group<S>(
 export const groups: readonly Group[] = [
   group("Triton's paths", kserveEndpoints, (parts) => parts),
   group("Fleet", fleetEndpoints, ({ fleet }) => fleet),
+  group("Fleet", settingsEndpoints, ({ settings }) => settings),
   group(
     "Requests and their streams",
     [...requestEndpoints, ...eventEndpoints, ...webSocketEndpoints, ...durableStreamEndpoints],
@@ -92,7 +104,9 @@ export const groups: readonly Group[] = [
   group("Keys", keyEndpoints, ({ keys }) => keys),
   group("Tickets", ticketEndpoints, ({ tickets }) => tickets),
   group("Tenants", tenantEndpoints, ({ tenants }) => tenants),
+  group("Usage", usageEndpoints, ({ usage }) => usage),
   group("OpenAI's paths", openAiEndpoints, (parts) => parts),
+  group("Console", consoleEndpoints, (parts) => parts.console),
 ];
 
 export const endpoints: readonly Endpoint[] = groups.flatMap((one) => one.endpoints);

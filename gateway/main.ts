@@ -3,16 +3,24 @@
  * parts in reverse.
  */
 import { randomBytes } from "node:crypto";
+import type { IncomingMessage } from "node:http";
 import { hostname } from "node:os";
 import type { Logger } from "pino";
 import { exitCodeOf } from "#shared/exit.js";
 import { Lifecycle, stopOnSignal } from "#shared/lifecycle.js";
+import { openMetrics } from "#shared/http/open-metrics.js";
+import { USUAL_PORT } from "#shared/metrics/settings.js";
 import { settingsOrExit } from "#shared/settings.js";
+import { openTracer } from "#shared/trace/open.js";
 import { Audit } from "./auth/audit.js";
+import { hasScope } from "./auth/owner/scopes.js";
 import { authTerms } from "./auth/settings.js";
 import { gatewayConfig, type GatewayConfig } from "./config.js";
+import { openCertificates } from "#shared/http/certificates.js";
+import { askingOf, type Guard } from "./http/guard.js";
+import { HttpCounts } from "./http/counts.js";
 import { RequestAudit } from "./http/request-audit.js";
-import { splitList } from "./http/browsers.js";
+import { splitList } from "#shared/listening/browsers.js";
 import { Peers } from "./http/peers.js";
 import { authOf, openAdministration, openAuth } from "./open-auth.js";
 import { openApp } from "./open-app.js";
@@ -20,6 +28,7 @@ import { WebSocketEndpoint } from "./api/streams/websocket.js";
 import { startServer } from "./server.js";
 import { openParts } from "./service/open.js";
 import { servicesOf } from "./service/services.js";
+import { FrontDoor } from "./http/traces/front-door.js";
 import { parseRanges } from "./webhooks/addresses.js";
 
 /**
@@ -32,21 +41,42 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
   const lifecycle = new Lifecycle(log);
   const name = `gw-${randomBytes(8).toString("hex")}`;
   const terms = authTerms(config);
+  // Loaded only if it is wanted, and first, because its file may be wrong.
+  const accessLog = config.BATON_ACCESS_LOG === "off" ? undefined : await import("./access-log/open.js");
+  const lines = accessLog?.openLines(config.BATON_ACCESS_LOG, log);
+  if (lines !== undefined) lifecycle.onClose("access log", () => lines.close());
   let stopping = false;
   const audit = new Audit(name, (lines) => process.stdout.write(lines));
   lifecycle.onClose("audit", () => audit.flush());
+  const frontDoor = await openFrontDoor(config, name, lifecycle, log);
   const auth = authOf(terms, config);
+  const certificates = openCertificates(config, (fields, line) => log.warn(fields, line));
+  lifecycle.onClose("certificates", () => certificates?.close());
+  let keys: Guard | undefined;
+  const mayRead = async (incoming: IncomingMessage) => keys !== undefined && isOperator(keys, incoming);
+  const metrics = await openMetrics(
+    config,
+    { role: "gateway", usualPort: USUAL_PORT, certificates, mayRead, log },
+    lifecycle,
+  );
   const leave = () => lifecycle.close();
-  const parts = await openParts({ kind: "gateway", name, config, auth, leave, audit, log }, lifecycle);
+  const parts = await openParts({ kind: "gateway", name, config, auth, leave, audit, metrics, log }, lifecycle);
   const shared = servicesOf(parts, config, log, audit);
   const peers = new Peers(parseRanges(config.BATON_TRUSTED_PROXIES));
   const requestAudit = new RequestAudit(audit, peers);
-  if (parts.deployment.isFirstToAsk) audit.note("auth_required", { actor: name });
-  const surroundings = { redis: parts.redis, config, peers, audit, requestAudit, log };
-  const { guard, ...opened } = await openAuth(terms, surroundings, lifecycle);
+  const { redis, deployment } = parts;
+  if (deployment.isFirstToAsk) audit.note("auth_required", { actor: name });
+  const surroundings = { redis, buckets: deployment.buckets, config, peers, audit, requestAudit, log };
+  const { guard: judging, ...opened } = await openAuth(terms, surroundings, lifecycle);
+  const workerOf = (boot: string) => parts.fleet.workerOf(boot);
+  const access =
+    lines && accessLog?.openAccessLog({ gateway: name, peers, workerOf, write: (line) => lines.write(line) });
+  const guard = accessLog?.notingGuard(judging) ?? judging;
+  if (guard.asks) keys = guard;
   const services = { ...shared, ...openAdministration(terms, { ...surroundings, ...opened }, shared) };
-  const app = openApp(parts, services, { config, guard, stopping: () => stopping, log });
+  const app = openApp(parts, services, { config, guard, stopping: () => stopping, frontDoor, log });
   const server = await startServer(app, {
+    certificates,
     port: config.BATON_HTTP_PORT,
     host: config.BATON_HOST,
     log: (fields, line) => log.debug(fields, line),
@@ -61,7 +91,10 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
       origins: splitList(config.BATON_ALLOWED_ORIGINS),
     },
     audit: requestAudit,
+    counts: new HttpCounts(),
+    access,
     limits: { unreadBytes: config.BATON_MAX_UNREAD_BYTES },
+    shareOf: guard.shareOf,
     judgesFirst: guard.asks,
     socketParser: config.BATON_SOCKET_PARSER,
     uploadMs: config.BATON_UPLOAD_MS,
@@ -72,6 +105,32 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
   });
   log.info({ gateway: name, port: server.port }, "gateway listening");
   return lifecycle;
+}
+
+/** Whether a request to the metrics has a key of an operator. */
+async function isOperator(keys: Guard, incoming: IncomingMessage): Promise<boolean> {
+  try {
+    return hasScope((await keys.ownerOf(askingOf(incoming))).scopes, "operator");
+  } catch {
+    return false; // no key, no good key, or Redis cannot say so now
+  }
+}
+
+/** @returns undefined if the settings ask for no traces */
+async function openFrontDoor(
+  config: GatewayConfig,
+  name: string,
+  lifecycle: Lifecycle,
+  log: Logger,
+): Promise<FrontDoor | undefined> {
+  const tracer = await openTracer(config, {
+    role: "gateway",
+    process: name,
+    log: (fields, line) => log.warn(fields, line),
+  });
+  if (tracer === undefined) return undefined;
+  lifecycle.onClose("traces", () => tracer.close());
+  return new FrontDoor(tracer, config.BATON_TRACE_SAMPLE);
 }
 
 async function main(): Promise<void> {

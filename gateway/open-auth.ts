@@ -1,6 +1,8 @@
 /** Opens what says whose a request is: a guard, and for keys the records that it follows. */
 import type { Logger } from "pino";
 import type { Lifecycle } from "#shared/lifecycle.js";
+import { metricsToken } from "#shared/metrics/readers.js";
+import { showSettings } from "#shared/shown-settings.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import type { Audit } from "./auth/audit.js";
 import { Authenticator } from "./auth/authenticator.js";
@@ -10,6 +12,7 @@ import { FileKeys } from "./auth/file-keys.js";
 import { KeyUses } from "./auth/key-uses.js";
 import { Keys } from "./auth/keys.js";
 import { KnownKeys } from "./auth/known-keys.js";
+import { ReaderCounts } from "./auth/reader-counts.js";
 import { OpenReaders } from "./auth/open-readers.js";
 import { limitsInForce, type LimitsOf } from "./auth/owner/limits.js";
 import type { AuthTerms } from "./auth/settings.js";
@@ -18,7 +21,8 @@ import { Tenants } from "./auth/tenants.js";
 import { Tickets } from "./auth/tickets.js";
 import { Jwks } from "./auth/tokens/jwks.js";
 import { Tokens } from "./auth/tokens/tokens.js";
-import type { GatewayConfig } from "./config.js";
+import { weightsIn } from "./auth/owner/weights.js";
+import { gatewaySettings, type GatewayConfig } from "./config.js";
 import type { AdministrationServices } from "./endpoints.js";
 import { keyGuard, openGuard, type Guard } from "./http/guard.js";
 import type { Peers } from "./http/peers.js";
@@ -26,9 +30,12 @@ import type { RequestAudit } from "./http/request-audit.js";
 import type { Administration } from "./service/administration.js";
 import { KeptKeys } from "./service/kept-keys.js";
 import { KeyService } from "./service/keys.js";
+import { ProcessSettings } from "./service/process-settings.js";
 import type { Services } from "./service/services.js";
 import { TenantService } from "./service/tenants.js";
 import { TicketService, type TicketServiceSettings } from "./service/tickets.js";
+import { UsageService } from "./service/usage.js";
+import type { UsedPlace } from "./service/used.js";
 
 export interface AuthSurroundings {
   readonly redis: RedisClient;
@@ -43,6 +50,8 @@ export interface OpenedAuth extends Pick<Administration, "hasInFile"> {
   readonly guard: Guard;
   /** Undefined if the deployment asks for no keys. */
   readonly ticketing: Pick<TicketServiceSettings, "tickets" | "now"> | undefined;
+  /** Undefined if the deployment asks for no keys. */
+  readonly readerCounts: ReaderCounts | undefined;
 }
 
 /** Time between two audit lines of a gateway that lets everybody in, in ms. */
@@ -59,7 +68,12 @@ export async function openAuth(
       note();
       setInterval(note, INSECURE_EVERY_MS).unref();
     }
-    return { guard: openGuard(config.BATON_TENANT_HEADER, peers), hasInFile: () => false, ticketing: undefined };
+    return {
+      guard: openGuard(config.BATON_TENANT_HEADER, peers, weightsIn(config)),
+      hasInFile: () => false,
+      ticketing: undefined,
+      readerCounts: undefined,
+    };
   }
   const { BATON_AUTH_CACHE_MS: staleMs, BATON_AUTH_GRACE_MS: graceMs } = config;
   const { peppers, usualLimits } = terms;
@@ -106,15 +120,31 @@ export async function openAuth(
   });
   const tenants = new Tenants({ redis, limitsOf });
   const calls = new CallRates({ perSecond: config.BATON_CALLS_PER_SECOND, burst: config.BATON_CALLS_BURST });
+  const readerCounts = new ReaderCounts();
   return {
-    guard: keyGuard({ authenticator: uses, readers, tenants, calls, audit: requestAudit }, terms.open),
+    guard: keyGuard(
+      {
+        authenticator: uses,
+        known: (given) => authenticator.known(given),
+        weights: weightsIn(config),
+        readers,
+        tenants,
+        calls,
+        readerCounts,
+        audit: requestAudit,
+        metricsToken: metricsToken(config),
+      },
+      terms.open,
+    ),
     hasInFile: (tenant) => file?.hasKeyOf(tenant) === true,
     ticketing: peppers.length === 0 ? undefined : { tickets: new Tickets(peppers), now },
+    readerCounts,
   };
 }
 
 type AdministrationSurroundings = Pick<AuthSurroundings, "redis" | "config" | "audit"> &
-  Pick<OpenedAuth, "hasInFile" | "ticketing">;
+  Pick<OpenedAuth, "hasInFile" | "ticketing" | "readerCounts"> &
+  Omit<UsedPlace, "readers">;
 
 /** Opens the administration of keys and tenants, which refuses everybody if nobody needs a key. */
 export function openAdministration(
@@ -124,11 +154,16 @@ export function openAdministration(
 ): AdministrationServices {
   const administration = terms.kind === "asks" ? administrationOf(terms.peppers, surroundings) : undefined;
   const areKeys = terms.kind === "asks" && terms.keys !== undefined;
-  const { ticketing, audit } = surroundings;
+  const { redis, config, buckets, ticketing, readerCounts, audit } = surroundings;
   return {
-    keys: new KeyService(areKeys ? administration : undefined),
+    keys: new KeyService(areKeys ? administration : undefined, { redis, buckets, readers: readerCounts }),
     tenants: new TenantService({ administration, ...services }),
     tickets: new TicketService(ticketing && { ...ticketing, requests: services.requests, audit }),
+    settings: new ProcessSettings({
+      settings: showSettings(gatewaySettings, process.env),
+      hasTenantHeader: config.BATON_TENANT_HEADER !== "",
+    }),
+    usage: new UsageService({ redis, buckets, days: config.BATON_USAGE_DAYS, administration }),
   };
 }
 

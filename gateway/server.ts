@@ -6,6 +6,7 @@
  */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { Server as TlsServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { getRequestListener, RequestError } from "@hono/node-server";
@@ -14,9 +15,14 @@ import { chooseRequestId } from "./http/headers.js";
 import type { Log } from "./http/router.js";
 import { fixedError, InferenceError } from "#shared/errors.js";
 import { delay } from "#shared/retry.js";
-import { judge, type BrowserRules } from "./http/browsers.js";
+import { judge, type BrowserRules } from "#shared/listening/browsers.js";
+import { factsOf, type AccessLog, type AnswerFacts } from "./facts/answer-facts.js";
+import { countRefusal, type HttpCounts } from "./http/counts.js";
 import type { RequestAudit } from "./http/request-audit.js";
 import { inviteBody } from "./http/body.js";
+import { FairStart } from "./http/fair-start.js";
+import { askingOf, type Guard } from "./http/guard.js";
+import type { Certificates } from "#shared/http/certificates.js";
 import { Connections, type ConnectionLimits } from "./http/connections.js";
 import { PlainConnections, type PlainRoute, type Surroundings } from "./http/plain-connections.js";
 import { passes, webSocketRefusal } from "./cors.js";
@@ -54,6 +60,8 @@ export interface ServerOptions {
   /** 0 takes any free port. */
   readonly port: number;
   readonly host?: string | undefined;
+  /** If present, the server speaks TLS alone. */
+  readonly certificates?: Certificates | undefined;
   readonly log: Log;
   /** If absent, the server treats every request as a plain one, even with an Upgrade header. */
   readonly webSockets?: WebSocketEndpoint | undefined;
@@ -74,8 +82,14 @@ export interface ServerOptions {
   readonly socketParser?: boolean;
   /** By default, pages of this machine may use the gateway and pages of other sites may not. */
   readonly browsers?: BrowserRules;
+  /** If present, requests begin in turns by share. */
+  readonly shareOf?: Guard["shareOf"];
+  /** Counts the requests; absent if nobody does. */
+  readonly counts?: HttpCounts;
   /** Hears of the pages that the rules for browsers refuse. */
   readonly audit?: RequestAudit;
+  /** Gets a line for each answer. */
+  readonly access?: AccessLog | undefined;
 }
 
 export interface RunningServer {
@@ -90,53 +104,51 @@ export interface RunningServer {
 }
 
 export async function startServer(app: GatewayApp, options: ServerOptions): Promise<RunningServer> {
-  const listener = getRequestListener(app.fetch, {
-    overrideGlobalObjects: false,
-    errorHandler: (error) => refuseTarget(error, options.log),
-  });
+  const listener = listenerOf(app, options.log);
   const usual = { connections: maxConnections, stallMs, unreadBytes: usualUnreadBytes, requestMs: requestTimeoutMs };
   const limits = { ...usual, ...options.limits };
   const connections = new Connections(
     limits,
     (unreadBytes) => options.log({ unreadBytes }, "connection cut: its client takes nothing"),
-    (socket) => refuseConnection(socket, "ERR_HTTP_REQUEST_TIMEOUT", connections.firstReply(socket)),
+    (socket) => refuseConnection(socket, "ERR_HTTP_REQUEST_TIMEOUT", connections.firstReply(socket), options),
+    () => fair?.relieve(),
   );
-  const { webSockets, accepting = 1, uploadMs = requestTimeoutMs, browsers = usualBrowsers } = options;
+  const { shareOf, webSockets, accepting = 1, uploadMs = requestTimeoutMs, browsers = usualBrowsers } = options;
+  const fair = shareOf && new FairStart({ shareOf, held: () => connections.held });
   let closing = false;
 
   const refuse = (socket: Socket, code: string | undefined): void => {
     if (code !== "ECONNRESET") options.log({ reason: code }, "connection refused: not acceptable as HTTP");
-    refuseConnection(socket, code, connections.firstReply(socket));
+    refuseConnection(socket, code, connections.firstReply(socket), options);
   };
   const plain =
     app.plain === undefined || options.socketParser === false
       ? undefined
-      : plainWay(underRules(app.plain, browsers), limits.requestMs, { ...options, refuse, isClosing: () => closing });
+      : plainWay(underRules(app.plain, browsers), limits.requestMs, {
+          ...options,
+          turn: fair && ((head) => fair.turn(() => head)),
+          refuse,
+          isClosing: () => closing,
+        });
   const onRequest = (incoming: IncomingMessage, outgoing: ServerResponse): void => {
     if (closing) outgoing.shouldKeepAlive = false;
-    connections.answer(incoming.socket, outgoing, () => begin(incoming, outgoing));
+    options.counts?.begin(incoming.method, outgoing);
+    connections.answer(incoming.socket, outgoing, () => inTurn(fair, incoming, () => begin(incoming, outgoing)));
   };
   const begin = (incoming: IncomingMessage, outgoing: ServerResponse): void => {
     if (incoming.rawHeaders.length > 2 * maxHeaders) refuseHeaders(incoming, outgoing);
     else if (passes(browsers, incoming, outgoing, options.audit) && app.direct?.(incoming, outgoing) !== true) {
-      void listener(incoming, outgoing);
+      listener(incoming, outgoing);
     }
   };
 
-  const make = (): Server => {
-    const server = nodeServer(Math.max(uploadMs, limits.requestMs), onRequest);
-    // Connections meet node's own listener only if a request on them is not plain.
-    const nodes = server.listeners("connection");
-    server.removeAllListeners("connection");
-    const toNode = (socket: Duplex): void => nodes.forEach((listener) => Reflect.apply(listener, server, [socket]));
-    server.on("connection", (socket) => {
-      connections.add(socket);
-      if (socket.destroyed) return;
-      if (plain === undefined) toNode(socket);
-      else plain.add(socket, toNode);
-    });
+  const make = (): Server | TlsServer => {
+    const server = nodeServer(options.certificates, Math.max(uploadMs, limits.requestMs), options.access?.classes);
+    server.on("request", onRequest);
+    const toNode = meetConnections(server, { connections, plain, log: options.log });
     if (webSockets !== undefined) {
       server.on("upgrade", (incoming: IncomingMessage, duplex: Duplex, head: Buffer) => {
+        if (webSockets.takes(incoming)) endWithSocket(incoming, duplex);
         connections.whenAnswered(incoming.socket, head, (rest) => {
           if (webSockets.takes(incoming)) openWebSocket(webSockets, options, incoming, duplex, rest);
           else {
@@ -179,6 +191,7 @@ export async function startServer(app: GatewayApp, options: ServerOptions): Prom
     const cut = setTimeout(() => {
       for (const one of servers) one.closeAllConnections();
       plain?.cutAll();
+      connections.cutAll();
       webSockets?.terminate();
     }, graceMs);
     await closed;
@@ -187,6 +200,40 @@ export async function startServer(app: GatewayApp, options: ServerOptions): Prom
     plain?.close();
   };
   return { port: (server.address() as AddressInfo).port, close };
+}
+
+/** The framework's way to answer. */
+function listenerOf(app: GatewayApp, log: Log): (incoming: IncomingMessage, outgoing: ServerResponse) => void {
+  /** The request whose head the framework reads now. */
+  let asking: IncomingMessage | undefined;
+  const listener = getRequestListener(app.fetch, {
+    overrideGlobalObjects: false,
+    errorHandler: (error) => refuseTarget(error, asking && factsOf(asking), log),
+  });
+  return (incoming, outgoing) => {
+    asking = incoming;
+    void listener(incoming, outgoing);
+    asking = undefined;
+  };
+}
+
+/** Connections whose next request had its turn before node's server got it. */
+const hadTurn = new WeakSet<Duplex>();
+
+/** Begins a request now or, if many others have come, in its tenant's turn. */
+function inTurn(fair: FairStart | undefined, incoming: IncomingMessage, begin: () => void): void {
+  const turn = hadTurn.delete(incoming.socket) ? undefined : fair?.turn(() => askingOf(incoming));
+  if (turn === undefined) return begin();
+  void turn.then(() => {
+    if (incoming.socket.writable) begin();
+  });
+}
+
+/** A WebSocket has no response of node's, whose end would end its facts. */
+function endWithSocket(incoming: IncomingMessage, duplex: Duplex): void {
+  const facts = factsOf(incoming);
+  // The WebSocket's own listeners come later, and note the last facts.
+  if (facts !== undefined) duplex.once("close", () => process.nextTick(() => facts.end()));
 }
 
 function openWebSocket(
@@ -201,22 +248,65 @@ function openWebSocket(
   else refuseWebSocket(duplex, incoming, refusal);
 }
 
+/**
+ * Connections meet node's own listeners later: for TLS if there is room, for HTTP only if a request
+ * on them is not plain.
+ * @returns a function that gives a connection to node's HTTP server
+ */
+function meetConnections(
+  server: Server | TlsServer,
+  { connections, plain, log }: { connections: Connections; plain: PlainConnections | undefined; log: Log },
+): (socket: Duplex) => void {
+  const toTls = "setSecureContext" in server ? takeListeners(server, "connection") : undefined;
+  const toNode = takeListeners(server, toTls === undefined ? "connection" : "secureConnection");
+  const serve = (socket: Socket): void => {
+    connections.add(socket);
+    if (plain === undefined) toNode(socket);
+    else {
+      plain.add(socket, (one, itsTurn) => {
+        if (itsTurn) hadTurn.add(one);
+        toNode(one);
+      });
+    }
+  };
+  server.on("connection", (socket: Socket) => {
+    if (connections.admit(socket)) (toTls ?? serve)(socket);
+  });
+  if (toTls !== undefined) {
+    server.on("secureConnection", serve);
+    // Node would take it for an error of HTTP, which deserves an answer. This client reads none.
+    server.removeAllListeners("tlsClientError");
+    server.on("tlsClientError", ({ code }: NodeJS.ErrnoException, socket: Socket) => {
+      log({ reason: code }, "connection refused: no handshake of TLS");
+      socket.destroy();
+    });
+  }
+  return toNode;
+}
+
+/** Takes node's listeners off a server's event, and returns a function that calls them. */
+function takeListeners(server: Server | TlsServer, event: string): (socket: Duplex) => void {
+  const listeners = server.listeners(event);
+  server.removeAllListeners(event);
+  return (socket) => listeners.forEach((listener) => Reflect.apply(listener, server, [socket]));
+}
+
 /** A server of node without any routes. */
 function nodeServer(
+  certificates: Certificates | undefined,
   requestTimeout: number,
-  onRequest: (incoming: IncomingMessage, outgoing: ServerResponse) => void,
-): Server {
-  const server = createServer(
-    {
-      headersTimeout: headersTimeoutMs,
-      requestTimeout,
-      keepAliveTimeout: keepAliveTimeoutMs,
-      connectionsCheckingInterval: checkEveryMs,
-      // The app refuses a request without Host later, because its reply has our form.
-      requireHostHeader: false,
-    },
-    onRequest,
-  );
+  classes: AccessLog["classes"] | undefined,
+): Server | TlsServer {
+  const options = {
+    ...classes,
+    headersTimeout: headersTimeoutMs,
+    requestTimeout,
+    keepAliveTimeout: keepAliveTimeoutMs,
+    connectionsCheckingInterval: checkEveryMs,
+    // The app refuses a request without Host later, because its reply has our form.
+    requireHostHeader: false,
+  };
+  const server = certificates?.server({ ...options, handshakeTimeout: headersTimeoutMs }) ?? createServer(options);
   // Node drops header fields beyond its limit silently. A limit of one more than ours shows a
   // request that has too many.
   server.maxHeadersCount = maxHeaders + 1;
@@ -227,11 +317,18 @@ function nodeServer(
 function plainWay(
   route: PlainRoute,
   requestMs: number,
-  { log, refuse, isClosing }: Pick<ServerOptions, "log"> & Pick<Surroundings, "refuse" | "isClosing">,
+  {
+    log,
+    counts,
+    access,
+    turn,
+    refuse,
+    isClosing,
+  }: Pick<ServerOptions, "log" | "counts" | "access"> & Pick<Surroundings, "turn" | "refuse" | "isClosing">,
 ): PlainConnections {
   const onFailure = (error: unknown): void => log({ err: error }, "request handler failed");
   const times = { headMs: headersTimeoutMs, requestMs, keepAliveMs: keepAliveTimeoutMs };
-  return new PlainConnections({ route, refuse, onFailure, isClosing }, times, checkEveryMs);
+  return new PlainConnections({ route, counts, turn, refuse, onFailure, isClosing, access }, times, checkEveryMs);
 }
 
 /** The route without requests that the rules for browsers refuse. No plain request names a page. */
@@ -240,7 +337,8 @@ function underRules(route: PlainRoute, rules: BrowserRules): PlainRoute {
   const allows = (authority: string | undefined): boolean => judge(rules, { authority, ...page }).said === "allowed";
   return {
     takes: (head) => route.takes(head) && allows(head.headers.host),
-    find: (head) => route.find(head),
+    routeOf: (head) => route.routeOf(head),
+    find: (head, facts) => route.find(head, facts),
   };
 }
 
@@ -248,12 +346,13 @@ function underRules(route: PlainRoute, rules: BrowserRules): PlainRoute {
  * Answers errors before the app has the request: no Host, or a Host or target that makes no URL.
  * Any other error that gets here is a bug.
  */
-function refuseTarget(error: unknown, log: Log): Response {
+function refuseTarget(error: unknown, facts: AnswerFacts | undefined, log: Log): Response {
   const requestId = chooseRequestId({});
   if (!(error instanceof RequestError)) log({ err: error, requestId }, "request handler failed");
-  const { status, headers, body } = errorReply(
-    error instanceof RequestError ? fixedError("invalid_argument", "malformedHttp") : error,
-  );
+  const reply = errorReply(error instanceof RequestError ? fixedError("invalid_argument", "malformedHttp") : error);
+  countRefusal(reply);
+  const { status, headers, body, code } = reply;
+  if (facts !== undefined) facts.code = code;
   return new Response(body.join(""), { status, headers: { ...headers, "x-request-id": requestId } });
 }
 

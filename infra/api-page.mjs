@@ -38,6 +38,7 @@ const PAGES = new Map([
   ["Tickets", "[a page in a browser](keys.md#a-page-in-a-browser)"],
   ["Tenants", "[keys](keys.md)"],
   ["OpenAI's paths", "[streams](streams.md)"],
+  ["Console", "[the console](console.md)"],
 ]);
 
 /** The part of a path that names a version of the model. */

@@ -4,9 +4,14 @@ import { join } from "node:path";
 import { Script } from "node:vm";
 import { describe, expect, it } from "vitest";
 
+/** For traces. */
+const tracing = ["api", "exporter-trace-otlp-http", "resources", "sdk-trace-base"].map(
+  (one) => `@opentelemetry/${one}`,
+);
+
 describe.each([
-  ["worker", ["main"], []],
-  ["gateway", ["jobs", "main"], ["@aws-sdk/client-s3", "@bull-board/api", "@bull-board/hono"]],
+  ["worker", ["main"], tracing],
+  ["gateway", ["jobs", "main"], ["@aws-sdk/client-s3", "@bull-board/api", "@bull-board/hono", ...tracing]],
 ])("the bundle of the %s", (name, programs, packages) => {
   const bundled = join(import.meta.dirname, "../dist/bundled", name);
   const all = readdirSync(bundled);
@@ -25,7 +30,7 @@ describe.each([
 
   it("is a few files, which import little but each other and Node's modules", () => {
     expect(all).toEqual(expect.arrayContaining(programs.flatMap((program) => [`${program}.js`, `${program}.cjs`])));
-    expect(files.length).toBeLessThanOrEqual(8);
+    expect(files.length).toBeLessThanOrEqual(12);
     const others = files.flatMap(importsOf).filter((other) => !isBuiltin(other) && !files.includes(other.slice(2)));
     const found = others.map((other) => /^(?:@[^/]+\/)?[^/]+/.exec(other)?.[0] ?? other);
     expect([...new Set(found)].sort()).toEqual(packages);

@@ -24,8 +24,8 @@ const { gatewaySettings } = await import(`${dist}gateway/config.js`);
 const { jobsSettings } = await import(`${dist}gateway/doors/jobs/config.js`);
 /** @type {typeof import("../shared/errors.js")} */
 const { errorKinds } = await import(`${dist}shared/errors.js`);
-/** @type {typeof import("../shared/settings.js")} */
-const { sharedSettings } = await import(`${dist}shared/settings.js`);
+/** @type {typeof import("../shared/metrics/settings.js")} */
+const { processSettings } = await import(`${dist}shared/metrics/settings.js`);
 /** @type {typeof import("../worker/config.js")} */
 const { workerSettings } = await import(`${dist}worker/config.js`);
 
@@ -55,10 +55,10 @@ const pages = {
     settings: [
       "| variable | read by | default | meaning |",
       "| --- | --- | --- | --- |",
-      ...rows(sharedSettings, "both"),
-      ...rows(gatewaySettings, "gateway", sharedSettings.shape),
+      ...rows(processSettings, "both"),
+      ...rows(gatewaySettings, "gateway", processSettings.shape),
       ...rows(jobsSettings, "jobs", gatewaySettings.shape),
-      ...rows(workerSettings, "worker", sharedSettings.shape),
+      ...rows(workerSettings, "worker", processSettings.shape),
     ].join("\n"),
   },
   "docs/errors.md": { errors: codeTable(root, errorKinds), texts: textTable(errorKinds) },

@@ -10,7 +10,7 @@ import { lastRedisUrl, prepareSecrets } from "./fleet/secrets.mjs";
 import { LOCAL } from "./fleet/ports.mjs";
 import { startSettings } from "./fleet/settings.mjs";
 import { dropLock, takeLock } from "./setup/lock.mjs";
-import { homeFolder, root } from "./setup/paths.mjs";
+import { homeFolder, needWritable, root } from "./setup/paths.mjs";
 import { prepareBuild } from "./setup/prepare.mjs";
 import { Refusal, useStandardError } from "./setup/terminal.mjs";
 
@@ -20,11 +20,12 @@ async function run() {
   const envFile = join(root, ".env");
   if (existsSync(envFile)) process.loadEnvFile(envFile);
   const home = homeFolder(process.env);
-  const secrets = prepareSecrets(home, process.env);
+  needWritable(home);
   const lock = join(home, "start.lock");
   const isRunning = takeLock(lock) !== undefined;
   dropLock(lock);
   if (!isRunning) await prepareBuild(join(home, "logs"));
+  const secrets = await prepareSecrets(home, process.env);
   const env = {
     BATON_REDIS_URL: lastRedisUrl(home) ?? `redis://${LOCAL}:${startSettings(process.env).redis.port}`,
     ...Object.fromEntries(Object.entries(process.env).filter(([, value]) => value !== "")),

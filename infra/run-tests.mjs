@@ -1,6 +1,7 @@
 /**
  * `npm test` and `npm run test:faults`: the same set-up as `npm start`, then vitest with the given
- * arguments. CI reads the last line of the output, "N passed, M failed".
+ * arguments. CI reads the last line of the output, "N passed, M failed", and the lines "failed: …"
+ * before it, which name each failure once more, since a log of CI is often read from its end.
  */
 import { mkdirSync, rmSync, symlinkSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
@@ -23,13 +24,16 @@ export async function runTests(suite, args) {
   // A filter of `npm test` may name files of `test/faults`, too.
   if (suite === "faults" || filter.length === 0) process.env["BATON_SUITE"] = suite;
 
-  const counts = { passed: 0, failed: 0, skipped: 0 };
+  const counts = { passed: 0, skipped: 0 };
+  /** @type {string[]} */
+  const failures = [];
   process.once("exit", (code) => {
     // A run that broke down before any test is a failure too, and must not read as "0 failed".
-    const failed = code !== 0 && counts.failed === 0 ? 1 : counts.failed;
+    if (code !== 0 && failures.length === 0) failures.push("the run itself");
     if (counts.skipped > 0) say(`${counts.skipped} skipped`);
     if (suite === "test") say("`npm run test:faults` runs the tests that kill, freeze, flood and fail over");
-    say(`${counts.passed} passed, ${failed} failed`);
+    for (const failure of failures) say(`failed: ${failure}`);
+    say(`${counts.passed} passed, ${failures.length} failed`);
   });
   // By default these signals would end the process without its "exit" event.
   process.once("SIGINT", () => process.exit(130));
@@ -37,17 +41,34 @@ export async function runTests(suite, args) {
   process.once("SIGHUP", () => process.exit(129));
 
   const vitest = await startVitest("test", filter, { root, ...options });
-  counts.failed = vitest.state.getUnhandledErrors().length;
+  for (const error of vitest.state.getUnhandledErrors()) failures.push(`outside of tests: ${messageOf(error)}`);
   for (const module of vitest.state.getTestModules()) {
     // A file that cannot be loaded, or a suite whose set-up fails, has no failed test to show.
-    counts.failed += [module, ...module.children.allSuites()].filter((part) => part.errors().length > 0).length;
+    for (const part of [module, ...module.children.allSuites()]) {
+      const [error] = part.errors();
+      if (error)
+        failures.push(
+          `${"fullName" in part ? `${module.relativeModuleId}: ${part.fullName}` : part.relativeModuleId}: ${messageOf(error)}`,
+        );
+    }
     for (const test of module.children.allTests()) {
-      const { state } = test.result();
-      counts[state === "passed" || state === "failed" ? state : "skipped"] += 1;
+      const { state, errors } = test.result();
+      if (state === "failed") failures.push(`${module.relativeModuleId}: ${test.fullName}: ${messageOf(errors[0])}`);
+      else counts[state === "passed" ? state : "skipped"] += 1;
     }
   }
-  if (counts.failed > 0) process.exitCode ||= 1;
+  if (failures.length > 0) process.exitCode ||= 1;
   await vitest.exit();
+}
+
+/**
+ * The message of an error on one line, cut to what names it.
+ *
+ * @param {unknown} error
+ */
+function messageOf(error) {
+  const message = error && typeof error === "object" && "message" in error ? error.message : error;
+  return String(message).replaceAll(/\s+/g, " ").slice(0, 300);
 }
 
 /**

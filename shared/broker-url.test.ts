@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { natsUrlFault, redisPlace, redisUrlFault } from "./broker-url.js";
+import { holdsRedisUser, natsUrlFault, redisPlace, redisUrlFault, withRedisUser, withTlsFiles } from "./broker-url.js";
 
 describe("the address of Redis", () => {
   it.each([
@@ -60,7 +60,7 @@ describe("the address of Redis", () => {
       sentinelCredentials: { username: undefined, password: undefined },
       name: "main",
       db: 0,
-      tls: false,
+      tls: undefined,
       username: undefined,
       password: undefined,
     });
@@ -68,7 +68,7 @@ describe("the address of Redis", () => {
       sentinelCredentials: { username: undefined, password: "d&e" },
       name: "main.eu-1",
       db: 3,
-      tls: true,
+      tls: {},
       username: "baton",
       password: "a@b:c",
     });
@@ -81,31 +81,75 @@ describe("the address of Redis", () => {
         { host: "a", port: 7_000 },
         { host: "b", port: 6_379 },
       ],
-      tls: false,
+      tls: undefined,
       username: undefined,
       password: "secret",
     });
-    expect(redisPlace("REDISS+CLUSTER://a")).toMatchObject({ kind: "cluster", tls: true });
+    expect(redisPlace("REDISS+CLUSTER://a")).toMatchObject({ kind: "cluster", tls: {} });
   });
 
   it("may be one server's, as the client takes it", () => {
-    expect(redisPlace("cache:6379")).toEqual({ kind: "server", url: "redis://cache:6379" });
-    expect(redisPlace("/run/redis.sock")).toEqual({ kind: "server", url: "/run/redis.sock" });
-    expect(redisPlace("rediss://:s@cache/2")).toEqual({ kind: "server", url: "rediss://:s@cache/2" });
+    expect(redisPlace("cache:6379")).toEqual({ kind: "server", url: "redis://cache:6379", tls: undefined });
+    expect(redisPlace("/run/redis.sock")).toEqual({ kind: "server", url: "/run/redis.sock", tls: undefined });
+    expect(redisPlace("rediss://:s@cache/2")).toEqual({
+      kind: "server",
+      url: "rediss://:s@cache/2",
+      tls: {},
+    });
+  });
+
+  it("take files for TLS", () => {
+    const files = { ca: "/etc/a b/ca.pem", cert: "/c&d.pem", key: "/k=e.pem" };
+    expect(redisPlace(withTlsFiles("rediss://:s@cache/2?family=6", files))).toEqual({
+      kind: "server",
+      url: "rediss://:s@cache/2?family=6",
+      tls: files,
+    });
+    const url = "rediss+sentinel://a,b/main?sentinel_username=a&sentinel_password=b";
+    const sentinels = redisPlace(withTlsFiles(url, { ca: "/ca" }));
+    expect(sentinels).toMatchObject({ kind: "sentinel", tls: { ca: "/ca" } });
+    expect(redisPlace(withTlsFiles("rediss+cluster://u:p@a,b", files))).toMatchObject({ username: "u", tls: files });
+    expect(redisUrlFault(withTlsFiles("redis://a", files))).toBe("is not for TLS");
+  });
+
+  it("take a user beside the address", () => {
+    const secret = "p@ss/w?rd&%";
+    const coded = "p%40ss%2Fw%3Frd%26%25";
+    expect(withRedisUser("cache:6379", "worker", secret)).toBe(`redis://worker:${coded}@cache:6379`);
+    expect(withRedisUser("rediss://cache/2", undefined, secret)).toBe(`rediss://:${coded}@cache/2`);
+    expect(withRedisUser("/run/redis.sock?db=2", "worker", secret)).toBe(
+      `/run/redis.sock?db=2&username=worker&password=${coded}`,
+    );
+    const user = { username: "worker", password: secret };
+    const own = "sentinel_username=a&sentinel_password=b";
+    expect(redisPlace(withRedisUser(`redis+sentinel://a,b/main?${own}`, "worker", secret))).toMatchObject(user);
+    expect(redisPlace(withRedisUser("redis+cluster://a,b", "worker", secret))).toMatchObject(user);
+  });
+
+  it("say whether they hold a user", () => {
+    const own = "sentinel_username=a&sentinel_password=b@c";
+    const without = ["cache:6379", "/run/re@dis.sock", `redis+sentinel://a,b/main?${own}`, "redis://a/0?family=6"];
+    expect(without.filter(holdsRedisUser)).toEqual([]);
+    const holding = ["redis://:s@cache", "redis+cluster://u@a,b", "/run/redis.sock?username=u", "redis://a?password=s"];
+    expect(holding.filter(holdsRedisUser)).toEqual(holding);
   });
 });
 
 describe("the addresses of NATS", () => {
-  it.each(["nats://127.0.0.1:4222", "nats://a:4222, nats://b:4222", "localhost:4222", "a", "nats://[::1]:4222"])(
-    "may be %s",
-    (urls) => {
-      expect(natsUrlFault(urls)).toBeUndefined();
-    },
-  );
+  it.each([
+    "nats://127.0.0.1:4222",
+    "nats://a:4222, nats://b:4222",
+    "localhost:4222",
+    "a",
+    "nats://[::1]:4222",
+    "tls://a:4222",
+  ])("may be %s", (urls) => {
+    expect(natsUrlFault(urls)).toBeUndefined();
+  });
 
   it.each([
     ["http://a:4222", "http:// is not known"],
-    ["tls://a:4222", "tls:// is not known"],
+    ["wss://a:4222", "wss:// is not known"],
     ["nats://a:4222,redis://b:6379", "redis:// is not known"],
     ["nats://a:4222,", "no URL with a host"],
     ["nats://me:hunter2@a:4222", "must not hold credentials"],

@@ -4,6 +4,8 @@
  * address, because the address may contain a password.
  */
 
+import { namesFiles, type TlsFiles } from "./tls.js";
+
 export interface HostAndPort {
   readonly host: string;
   readonly port: number;
@@ -18,7 +20,7 @@ interface Credentials {
 /** The parts of a Redis URL. */
 export type RedisPlace =
   /** One server, or a proxy that acts as a server. `url` has the client library's form. */
-  | { readonly kind: "server"; readonly url: string }
+  | { readonly kind: "server"; readonly url: string; readonly tls: TlsFiles | undefined }
   /** The primary that the Sentinels name. The credentials are for Redis itself. */
   | ({
       readonly kind: "sentinel";
@@ -27,10 +29,14 @@ export type RedisPlace =
       /** The Sentinels' name for this primary. */
       readonly name: string;
       readonly db: number;
-      readonly tls: boolean;
+      readonly tls: TlsFiles | undefined;
     } & Credentials)
   /** The masters of a Redis Cluster. `nodes` are the first nodes to ask. */
-  | ({ readonly kind: "cluster"; readonly nodes: readonly HostAndPort[]; readonly tls: boolean } & Credentials);
+  | ({
+      readonly kind: "cluster";
+      readonly nodes: readonly HostAndPort[];
+      readonly tls: TlsFiles | undefined;
+    } & Credentials);
 
 /** The client library also accepts such addresses without a scheme. */
 const hostAndPort = /^[\w.-]+:\d+$/;
@@ -48,6 +54,9 @@ const PORTS = { sentinel: 26_379, cluster: 6_379 };
  * Redis.
  */
 const sentinelParameters: ReadonlySet<string> = new Set(["sentinel_username", "sentinel_password"]);
+const tlsNames = ["ca", "cert", "key"] as const;
+/** Baton's own parameters, in which an address carries its files for TLS. */
+const tlsParameters = { ca: "baton_tls_ca", cert: "baton_tls_cert", key: "baton_tls_key" } as const;
 
 /** @returns the fault, as the end of a sentence; undefined for a valid address */
 export function redisUrlFault(url: string): string | undefined {
@@ -62,22 +71,75 @@ export function redisPlace(url: string): RedisPlace {
   return read;
 }
 
+/**
+ * The address of Redis with a user of that Redis.
+ * @param url an address without credentials, as `holdsRedisUser` says
+ */
+export function withRedisUser(url: string, username: string | undefined, password: string): string {
+  const [name, secret] = [encodeURIComponent(username ?? ""), encodeURIComponent(password)];
+  // The client library takes the credentials of a socket as parameters.
+  if (url.startsWith("/")) return `${url}${url.includes("?") ? "&" : "?"}username=${name}&password=${secret}`;
+  return (hostAndPort.test(url) ? `redis://${url}` : url).replace("://", () => `://${name}:${secret}@`);
+}
+
+/**
+ * The address of Redis with its files for TLS.
+ * @param url an address for TLS, as `isForTls` says
+ */
+export function withTlsFiles(url: string, files: TlsFiles): string {
+  const parameters = tlsNames.flatMap((name) => {
+    const path = files[name];
+    return path === undefined ? [] : [`${tlsParameters[name]}=${encodeURIComponent(path)}`];
+  });
+  return `${url}${url.includes("?") ? "&" : "?"}${parameters.join("&")}`;
+}
+
+/** Whether an address of Redis means TLS. */
+export function isForTls(url: string): boolean {
+  return /^rediss[:+]/i.test(url);
+}
+
+/** Whether the address has a user name or a password for Redis itself. */
+export function holdsRedisUser(url: string): boolean {
+  const [, authority = ""] = /:\/\/([^/?]*)/.exec(url) ?? [];
+  return authority.includes("@") || /[?&](?:username|password)=/.test(url);
+}
+
 /** @returns the parts, or the fault */
-function readRedisUrl(url: string): RedisPlace | string {
-  if (url.startsWith("/")) return { kind: "server", url };
+function readRedisUrl(given: string): RedisPlace | string {
+  const { url, files } = splitTlsFiles(given);
+  const place = readPlace(url, isForTls(url) ? files : undefined);
+  return typeof place !== "string" && place.tls === undefined && namesFiles(files) ? "is not for TLS" : place;
+}
+
+/** @returns the address without its files for TLS, and the files */
+function splitTlsFiles(url: string): { readonly url: string; readonly files: TlsFiles } {
+  const [, before = "", query] = /^([^?]*)\?(.*)$/s.exec(url) ?? [];
+  if (query === undefined) return { url, files: {} };
+  const parameters = new URLSearchParams(query);
+  const path = (name: keyof TlsFiles) => parameters.get(tlsParameters[name]) ?? undefined;
+  const files = { ca: path("ca"), cert: path("cert"), key: path("key") };
+  if (!namesFiles(files)) return { url, files };
+  const others = query.split("&").filter((one) => !tlsNames.some((name) => one.startsWith(`${tlsParameters[name]}=`)));
+  return { url: others.length === 0 ? before : `${before}?${others.join("&")}`, files };
+}
+
+/** @param tls the files of an address for TLS */
+function readPlace(url: string, tls: TlsFiles | undefined): RedisPlace | string {
+  if (url.startsWith("/")) return { kind: "server", url, tls };
   const wanted =
     "begin with redis://, redis+sentinel:// or redis+cluster:// (with rediss in place of redis for TLS), " +
     "or be the path of a Unix socket";
   const given = hostAndPort.test(url) ? `redis://${url}` : url;
   const fault = schemeFault(given, redisSchemes, wanted);
   if (fault !== undefined) return fault;
-  const [, tls, kind] = /^redis(s?)(?:\+(sentinel|cluster))?:/i.exec(given) ?? [];
-  if (kind === undefined) return hostFault(given) ?? { kind: "server", url: given };
-  return readManyHosts(given, kind.toLowerCase() === "sentinel" ? "sentinel" : "cluster", tls !== "");
+  const [, kind] = /^rediss?\+(sentinel|cluster):/i.exec(given) ?? [];
+  if (kind === undefined) return hostFault(given) ?? { kind: "server", url: given, tls };
+  return readManyHosts(given, kind.toLowerCase() === "sentinel" ? "sentinel" : "cluster", tls);
 }
 
 /** Reads `scheme://user:password@host:port,host:port/path?parameters`. */
-function readManyHosts(url: string, kind: "sentinel" | "cluster", tls: boolean): RedisPlace | string {
+function readManyHosts(url: string, kind: "sentinel" | "cluster", tls: TlsFiles | undefined): RedisPlace | string {
   const [, authority = "", path = "", query = ""] = /^[^:]+:\/\/([^/?]*)\/?([^?]*)\??(.*)$/s.exec(url) ?? [];
   const parameters = new URLSearchParams(query);
   const known = kind === "sentinel" ? sentinelParameters : new Set<string>();
@@ -127,18 +189,28 @@ function readCredentials(userinfo: string): Credentials | undefined {
   }
 }
 
+const natsSchemes: ReadonlySet<string> = new Set(["nats", "tls"]);
+
 /** @returns the fault, as the end of a sentence; undefined for a valid address */
 export function natsUrlFault(urls: string): string | undefined {
-  const wanted = "begin with nats:// (TLS is used where the server wants it)";
+  const wanted = "begin with nats:// or tls://";
   for (const url of natsServers(urls)) {
     const given = url.includes("://") ? url : `nats://${url}`;
-    const fault = schemeFault(given, new Set(["nats"]), wanted) ?? hostFault(given);
+    const fault = schemeFault(given, natsSchemes, wanted) ?? hostFault(given);
     if (fault !== undefined) return fault;
     // The client library drops credentials, and the server would refuse every attempt.
     const { username, password } = new URL(given);
     if (username !== "" || password !== "") return "must not hold credentials: they are not used yet";
   }
   return undefined;
+}
+
+/**
+ * Whether an address of NATS means TLS in any case. A client of `nats://` uses TLS if the server
+ * asks for it, which somebody between them could take away.
+ */
+export function isNatsForTls(urls: string): boolean {
+  return natsServers(urls).some((url) => /^tls:/i.test(url));
 }
 
 /** The addresses of a comma-separated list. */

@@ -81,6 +81,7 @@ export const errorKinds = {
       otherOrigin: "a page of another origin may not do this; BATON_ALLOWED_ORIGINS names the origins that may",
       noTenant: "the request does not say whose it is: the header that this gateway takes the tenant from is missing",
       notProxy: "the request does not come from a proxy that this gateway trusts; BATON_TRUSTED_PROXIES names them",
+      settings: "only requests without a tenant may read the settings of a gateway",
       board: "the board can only look, try again, try now, pause and resume",
     },
   },
@@ -214,7 +215,10 @@ export const errorKinds = {
     retry: true,
     texts: { usual: "too many steps of this sequence are waiting" },
   },
-  /** The model has as many live sequences as `BATON_SEQUENCE_LIMIT` allows. */
+  /**
+   * The model has as many live sequences as `BATON_SEQUENCE_LIMIT` allows, or the tenant has as
+   * many as its limit says.
+   */
   sequence_limit: { status: 429, retry: true, texts: { usual: "too many live sequences" } },
   /** The `Idempotency-Key` already belongs to a request with other content. */
   idempotency_mismatch: {
@@ -224,10 +228,15 @@ export const errorKinds = {
   },
   /** The tenant has reached a limit on queued requests or on their bytes. */
   tenant_limit: { status: 429, retry: true },
-  /** The API key or the tenant has as many generations that have not ended as it may have. */
+  /**
+   * The API key or the tenant has as many generations that have not ended, or as many open readers,
+   * as it may have.
+   */
   stream_limit: { status: 429, retry: true },
   /** The API key or the tenant has sent more requests than its limit allows. */
   rate_limit_exceeded: { status: 429, retry: false, texts: { usual: "Rate limit reached for" } },
+  /** The API key or the tenant has used up its quota of the day or the month. */
+  insufficient_quota: { status: 429, retry: false },
   /** The request has ended, and Baton has deleted the result. */
   result_expired: {
     status: 410,
@@ -250,6 +259,7 @@ export const errorKinds = {
       fleet: "the fleet cannot be asked now",
       schedules: "the schedules of all take as much memory as they may; try again later",
       lookUp: "the request cannot be looked up now",
+      tooManyReads: "too many clients ask for usage now",
       keys: "API keys cannot be looked up now",
       jetStream: "JetStream cannot be asked now",
       stream: "the stream cannot be read now",
@@ -389,7 +399,7 @@ export const errorKinds = {
     retry: true,
     texts: { usual: "too many subscriptions: those that nobody reads go away by themselves" },
   },
-  /** The tenant has 100 webhooks, and may have no more. */
+  /** The tenant has reached its limit on webhooks. */
   webhook_limit: { status: 429, retry: false },
   /** The tenant has no such schedule. */
   unknown_schedule: { status: 404, retry: false, texts: { usual: "no such schedule" } },

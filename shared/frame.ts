@@ -5,6 +5,9 @@
  *
  *     u32 LE header length | header (JSON, UTF-8) | raw little-endian tensors, in header order
  *
+ * The header's last member may be `t`, a list that differs in every frame. Versions that do not
+ * know `t` read past it.
+ *
  * Only Baton's own processes write frames: a gateway validates the client's request before it makes
  * a frame.
  */
@@ -27,6 +30,8 @@ export type FrameMeta = Readonly<Record<string, unknown>>;
 export interface Frame {
   readonly meta: FrameMeta;
   readonly tensors: readonly Tensor[];
+  /** The text of the member `t`; absent if the header has none. */
+  readonly note?: string;
 }
 
 interface Header {
@@ -47,8 +52,14 @@ const headers = new Map<string, Header>();
 const MOST_HEADERS = 512;
 const LONGEST_HEADER = 2_048;
 
-/** Checks nothing, because the caller has validated the tensors. */
-export function encodeFrame(meta: FrameMeta, tensors: readonly Tensor[]): Buffer {
+/** Begins the member `t`. No text in JSON has these characters, because it escapes its quotes. */
+const NOTE = ',"t":[';
+
+/**
+ * Checks nothing, because the caller has validated the tensors.
+ * @param note a list in JSON that ends with a text, for the member `t`
+ */
+export function encodeFrame(meta: FrameMeta, tensors: readonly Tensor[], note?: string): Buffer {
   // Written by hand, because JSON.stringify takes twice as long for a list of new objects.
   let listed = "";
   for (const { name, datatype, shape, data } of tensors) {
@@ -56,7 +67,8 @@ export function encodeFrame(meta: FrameMeta, tensors: readonly Tensor[]): Buffer
     const dims = shape.join(",");
     listed += `${separator}{"name":${JSON.stringify(name)},"datatype":"${datatype}","shape":[${dims}],"bytes":${data.length}}`;
   }
-  const header = `{"meta":${JSON.stringify(meta)},"tensors":[${listed}]}`;
+  const last = note === undefined ? "" : `,"t":${note}`;
+  const header = `{"meta":${JSON.stringify(meta)},"tensors":[${listed}]${last}}`;
   const headerLength = Buffer.byteLength(header);
   let total = 4 + headerLength;
   for (const tensor of tensors) total += tensor.data.length;
@@ -76,7 +88,10 @@ export function decodeFrame(frame: Buffer): Frame {
   if (frame.length < 4) throw new Error("frame is shorter than its length prefix");
   const headerEnd = 4 + frame.readUInt32LE(0);
   if (headerEnd > frame.length) throw new Error("frame is shorter than its header");
-  const header = headerOf(frame.toString("utf8", 4, headerEnd));
+  const text = frame.toString("utf8", 4, headerEnd);
+  // Only a header with a note ends like this: without one, its last members are lists of objects.
+  const noteAt = text.endsWith('"]}') ? text.lastIndexOf(NOTE) : -1;
+  const header = headerOf(noteAt < 0 ? text : `${text.slice(0, noteAt)}}`);
   let offset = headerEnd;
   const tensors = header.tensors.map(({ name, datatype, shape, bytes }) => {
     const data = frame.subarray(offset, offset + bytes);
@@ -84,7 +99,8 @@ export function decodeFrame(frame: Buffer): Frame {
     return { name, datatype, shape, data };
   });
   if (offset !== frame.length) throw new Error("frame length does not match its tensors");
-  return { meta: header.meta, tensors };
+  const frameOf = { meta: header.meta, tensors };
+  return noteAt < 0 ? frameOf : { ...frameOf, note: text.slice(noteAt + NOTE.length - 1, -1) };
 }
 
 function headerOf(text: string): Header {

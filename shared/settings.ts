@@ -5,10 +5,21 @@
 import type { Logger } from "pino";
 import { z } from "zod";
 import { EXIT_UNUSABLE } from "./exit.js";
-import { natsUrlFault, redisUrlFault } from "./broker-url.js";
+import {
+  holdsRedisUser,
+  isForTls,
+  isNatsForTls,
+  natsUrlFault,
+  redisUrlFault,
+  withRedisUser,
+  withTlsFiles,
+} from "./broker-url.js";
 import { MOST_BUCKETS } from "./buckets.js";
 import { durabilities } from "./durability.js";
 import { createLog } from "./log.js";
+import { readSecretLines } from "./secret-file.js";
+import { natsTls, readTls, redisTls, settingsOfFiles, tlsFilesOf } from "./tls.js";
+import { traceSettings } from "./trace/settings.js";
 import { describeUnknown, isStrict, unknownSettings } from "./unknown-settings.js";
 
 /** A setting that is on or off. */
@@ -19,17 +30,46 @@ export function flagSetting(byDefault: "true" | "false") {
     .transform((text) => text === "true");
 }
 
-/** The settings of both gateways and workers. */
-export const sharedSettings = z.object({
+const USUAL_REDIS = "redis://127.0.0.1:6379";
+
+/** The settings of a connection to Redis. */
+export const redisSettings = {
   BATON_REDIS_URL: z
     .string()
-    .default("redis://127.0.0.1:6379")
+    .default(USUAL_REDIS)
     .superRefine(named(redisUrlFault))
     .describe(
       "The address of Redis 7.0 or newer, or Valkey: `redis://host:port`, the path of a Unix socket, " +
         "`redis+sentinel://host:port,host:port/name` or `redis+cluster://host:port,host:port`. `rediss` in place of " +
         "`redis` means TLS.",
     ),
+  BATON_REDIS_USERNAME: z
+    .string()
+    .optional()
+    .describe("The user of Redis whose password is in `BATON_REDIS_PASSWORD_FILE`. Unset: the user `default`."),
+  BATON_REDIS_PASSWORD_FILE: z
+    .string()
+    .optional()
+    .describe(
+      "The path of the file whose first line is the password for Redis. `BATON_REDIS_URL` then has no user and no " +
+        "password. Unset: the process connects with the user of the address, if any.",
+    ),
+  BATON_REDIS_CA_FILE: z
+    .string()
+    .optional()
+    .describe(
+      "The path of the file with the certificates of the authorities that Redis's certificate is signed by. Like " +
+        "the next two, it needs an address that begins with `rediss`, and is read anew at each connect. Unset: the " +
+        "system's authorities.",
+    ),
+  BATON_REDIS_CERT_FILE: z
+    .string()
+    .optional()
+    .describe(
+      "The path of the file with this process's certificate, for a Redis that asks for one. Needs " +
+        "`BATON_REDIS_KEY_FILE`.",
+    ),
+  BATON_REDIS_KEY_FILE: z.string().optional().describe("The path of the file with the key of `BATON_REDIS_CERT_FILE`."),
   BATON_DURABILITY: z
     .enum(durabilities)
     .default("strict")
@@ -38,15 +78,39 @@ export const sharedSettings = z.object({
         "power cut loses about a second. `replicated`: a failover loses nothing either. A process refuses a Redis " +
         "whose own settings promise less.",
     ),
+};
+
+/** The settings of both gateways and workers. */
+export const sharedSettings = z.object({
+  ...redisSettings,
   BATON_NATS_URL: z
     .string()
     .default("nats://127.0.0.1:4222")
     .superRefine(named(natsUrlFault))
-    .describe("The NATS servers, comma-separated: `nats://host:port`."),
+    .describe(
+      "The NATS servers, comma-separated: `nats://host:port`, or `tls://host:port` for TLS. A process that is given " +
+        "`nats://` uses TLS if the server asks for it.",
+    ),
   BATON_NATS_CREDS: z
     .string()
     .optional()
     .describe("The path of the credentials file for NATS. Unset: this process connects without credentials."),
+  BATON_NATS_CA_FILE: z
+    .string()
+    .optional()
+    .describe(
+      "The path of the file with the certificates of the authorities that NATS's certificate is signed by. Like the " +
+        "next two, it needs an address that begins with `tls`, and is read anew at each connect. Unset: the system's " +
+        "authorities.",
+    ),
+  BATON_NATS_CERT_FILE: z
+    .string()
+    .optional()
+    .describe(
+      "The path of the file with this process's certificate, for a NATS that asks for one. Needs " +
+        "`BATON_NATS_KEY_FILE`.",
+    ),
+  BATON_NATS_KEY_FILE: z.string().optional().describe("The path of the file with the key of `BATON_NATS_CERT_FILE`."),
   BATON_CAPTURE_TTL_MS: z.coerce
     .number()
     .int()
@@ -106,6 +170,7 @@ export const sharedSettings = z.object({
     .enum(["debug", "info", "warn", "error"])
     .default("info")
     .describe("The least severe lines to log: `debug`, `info`, `warn` or `error`."),
+  ...traceSettings,
 });
 
 /**
@@ -127,12 +192,96 @@ function named(fault: (value: string) => string | undefined) {
  */
 export function parseSettings<Schema extends z.ZodObject>(schema: Schema, env: NodeJS.ProcessEnv): z.infer<Schema> {
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ""));
-  const parsed = schema.safeParse(given);
+  const { url, faults } = completeAddresses(given, "BATON_NATS_URL" in schema.shape);
+  const secrets = readSecrets(Object.keys(schema.shape), given, faults);
+  const parsed = schema.safeParse({ ...given, ...secrets, ...(url !== undefined && { BATON_REDIS_URL: url }) });
   const unknown = describeUnknown(unknownSettings(env));
-  if (parsed.success && (unknown === undefined || !isStrict(env))) return parsed.data;
+  if (parsed.success && faults.length === 0 && (unknown === undefined || !isStrict(env))) return parsed.data;
   const issues = parsed.error?.issues ?? [];
   const wrong = issues.map(({ path, message }) => `${path.join(".")}: ${message}`);
-  throw new Error(`settings: ${[...wrong, ...(unknown === undefined ? [] : [unknown])].join("; ")}`);
+  throw new Error(`settings: ${[...wrong, ...faults, unknown].filter((one) => one !== undefined).join("; ")}`);
+}
+
+/**
+ * Puts the user, the password and the files for TLS into the address of Redis, which all
+ * connections take, and finds the faults of these settings and of those for NATS.
+ * @param hasNats whether the process connects to NATS
+ */
+function completeAddresses(
+  env: Env,
+  hasNats: boolean,
+): { readonly url: string | undefined; readonly faults: string[] } {
+  const faults: string[] = [];
+  const step = (complete: () => string | undefined): string | undefined => {
+    try {
+      return complete();
+    } catch (error) {
+      faults.push(error instanceof Error ? error.message : String(error));
+      return undefined;
+    }
+  };
+  const withUser = step(() => urlWithUser(env));
+  const withFiles = step(() => urlWithTlsFiles(withUser ?? env["BATON_REDIS_URL"] ?? USUAL_REDIS, env));
+  step(() => {
+    if (hasNats) checkTlsOfNats(env);
+    return undefined;
+  });
+  return { url: withFiles ?? withUser, faults };
+}
+
+/**
+ * Reads the secrets of which the environment names files: a setting and the same name with `_FILE`.
+ * @param names of the process's settings
+ * @param faults gets what is wrong
+ */
+function readSecrets(names: readonly string[], env: Env, faults: string[]): Record<string, string> {
+  const secrets: Record<string, string> = {};
+  for (const name of names) {
+    const file = env[`${name}_FILE`];
+    if (file === undefined || !names.includes(`${name}_FILE`)) continue;
+    try {
+      if (env[name] !== undefined) throw new Error(`${name}_FILE: must not be set beside ${name}`);
+      [secrets[name] = ""] = readSecretLines(`${name}_FILE`, file);
+    } catch (error) {
+      faults.push(error instanceof Error ? error.message : String(error));
+    }
+  }
+  return secrets;
+}
+
+type Env = Readonly<Partial<Record<string, string>>>;
+
+/** @throws Error for a fault of the settings */
+function urlWithUser(env: Env): string | undefined {
+  const { BATON_REDIS_URL: url = USUAL_REDIS, BATON_REDIS_USERNAME: name, BATON_REDIS_PASSWORD_FILE: file } = env;
+  if (file === undefined) {
+    if (name !== undefined) throw new Error("BATON_REDIS_USERNAME: needs BATON_REDIS_PASSWORD_FILE");
+    return undefined;
+  }
+  if (holdsRedisUser(url)) {
+    throw new Error("BATON_REDIS_URL: must not hold a user or a password beside BATON_REDIS_PASSWORD_FILE");
+  }
+  const [password = ""] = readSecretLines("BATON_REDIS_PASSWORD_FILE", file);
+  return withRedisUser(url, name, password);
+}
+
+/** @throws Error for a fault of the settings or the files */
+function urlWithTlsFiles(url: string, env: Env): string | undefined {
+  const files = tlsFilesOf(redisTls, env);
+  const [named] = settingsOfFiles(redisTls, files);
+  if (named === undefined) return undefined;
+  if (!isForTls(url)) throw new Error(`${named}: needs a BATON_REDIS_URL that begins with rediss`);
+  readTls(files, redisTls);
+  return withTlsFiles(url, files);
+}
+
+/** @throws Error for a fault of the settings or the files */
+function checkTlsOfNats(env: Env): void {
+  const files = tlsFilesOf(natsTls, env);
+  const [named] = settingsOfFiles(natsTls, files);
+  if (named === undefined) return;
+  if (!isNatsForTls(env["BATON_NATS_URL"] ?? "")) throw new Error(`${named}: needs a BATON_NATS_URL with tls://`);
+  readTls(files, natsTls);
 }
 
 /**

@@ -6,7 +6,7 @@ import type { Logger } from "pino";
 import type { Lane } from "#shared/queue/address.js";
 import { bury } from "#shared/queue/work/liveness/bury.js";
 import { ownedByLane } from "#shared/queue/work/read/owned.js";
-import { connectRedis, whenReady } from "#shared/redis/connect.js";
+import { connectRedis, whenReady, type RedisClient } from "#shared/redis/connect.js";
 
 /** The facts that a supervisor needs to bury its worker. */
 export interface CrashRelease {
@@ -31,8 +31,9 @@ const BUDGET_MS = 1_000;
 
 /** Buries a dead process. If Redis does not answer in time, the other workers bury the process. */
 export async function releaseAfterCrash({ consumer, lanes, redisUrl }: CrashRelease, log: Logger): Promise<void> {
-  const redis = connectRedis({ url: redisUrl, name: `${consumer}.crash-release`, log });
+  let redis: RedisClient | undefined;
   try {
+    redis = connectRedis({ url: redisUrl, name: `${consumer}.crash-release`, log });
     await whenReady(redis, AbortSignal.timeout(BUDGET_MS));
     const left = await ownedByLane(redis, consumer, lanes);
     await bury(
@@ -46,6 +47,6 @@ export async function releaseAfterCrash({ consumer, lanes, redisUrl }: CrashRele
   } catch (error) {
     log.debug({ error: String(error) }, "the other workers will notice by themselves");
   } finally {
-    redis.disconnect();
+    redis?.disconnect();
   }
 }

@@ -4,9 +4,13 @@
  */
 import { hostname } from "node:os";
 import type { Logger } from "pino";
+import { showBus, showRedis } from "#shared/metrics/brokers.js";
+import { cells } from "#shared/metrics/cells.js";
+import type { MetricsPlace } from "#shared/metrics/place.js";
 import { boot } from "#shared/boot.js";
 import { pinOf, type Lane } from "#shared/queue/address.js";
 import type { Lifecycle } from "#shared/lifecycle.js";
+import { linkOf } from "#shared/nats/client.js";
 import { connectBus, type Bus } from "#shared/nats/connect.js";
 import { RedisClocks } from "#shared/redis/clock.js";
 import { connectRedis, whenReady, type RedisClient } from "#shared/redis/connect.js";
@@ -15,9 +19,12 @@ import { notePins } from "#shared/queue/work/upkeep/note-pins.js";
 import type { ServedPin } from "#shared/queue/pins.js";
 import { setAsideEntries } from "#shared/queue/pieces/set-aside.js";
 import { joinDeployment, type Deployment } from "#shared/queue/deployment.js";
+import { localAddress } from "#shared/redis/local-address.js";
 import { checkServer } from "#shared/redis/server.js";
 import { retrying } from "#shared/retry.js";
 import { SleepingStates } from "#shared/sleeping-states.js";
+import { openTracer } from "#shared/trace/open.js";
+import type { Tracer } from "#shared/trace/span.js";
 import { Exclusive } from "./lane/exclusive.js";
 import { beginToRead, type Reading } from "./lane/reading.js";
 import { TensorWork } from "./tensors/loop.js";
@@ -30,6 +37,7 @@ import { laneContext, RunningLane, type LaneContext, type LaneSettings, type Lan
 import type { LoadedModel, LoadReport } from "./load-models.js";
 import { OutageGuard } from "./lane/outage-guard.js";
 import { Liveness } from "./liveness/liveness.js";
+import { StepTraces } from "./trace/step-traces.js";
 import { hibernateWhileOpen } from "./upkeep/hibernate.js";
 import { lookAfterPins } from "./upkeep/upkeep.js";
 
@@ -43,6 +51,7 @@ export class FleetMember {
    */
   private readonly worker: string;
   private readonly config: WorkerConfig;
+  private readonly metrics: MetricsPlace | undefined;
   private readonly lifecycle: Lifecycle;
   private readonly log: Logger;
   private readonly redis: RedisClient;
@@ -50,11 +59,17 @@ export class FleetMember {
   private readonly exclusive = new Exclusive();
   private readonly clocks: RedisClocks;
   private readonly outageGuard: OutageGuard;
+  /** Undefined if the worker makes no traces. */
+  private tracer: Tracer | undefined;
 
-  /** Starts the connections without waiting for them. `lifecycle` closes them. */
-  constructor(config: WorkerConfig, lifecycle: Lifecycle, log: Logger) {
+  /**
+   * Starts the connections without waiting for them. `lifecycle` closes them.
+   * @param metrics the place of this worker's metrics, if it shows any
+   */
+  constructor(config: WorkerConfig, metrics: MetricsPlace | undefined, lifecycle: Lifecycle, log: Logger) {
     this.worker = `${config.BATON_WORKER_NAME}.${boot}`;
     this.config = config;
+    this.metrics = metrics;
     this.lifecycle = lifecycle;
     this.log = log;
     this.redis = connectRedis({
@@ -63,16 +78,17 @@ export class FleetMember {
       durability: config.BATON_DURABILITY,
       log,
     });
+    showRedis(cells, this.redis);
     lifecycle.onClose("redis", () => this.redis.disconnect());
     this.clocks = new RedisClocks(this.redis);
     this.outageGuard = new OutageGuard(config.BATON_LEASE_MS, performance.now());
     this.bus = connectBus({
-      url: config.BATON_NATS_URL,
-      creds: config.BATON_NATS_CREDS,
+      ...linkOf(config),
       captures: config.BATON_CAPTURE_TTL_MS > 0,
       name: this.worker,
       log,
     });
+    showBus(cells, this.bus);
     lifecycle.onClose("nats", () => this.bus.close());
   }
 
@@ -84,6 +100,7 @@ export class FleetMember {
    */
   async join({ loaded, failed }: LoadReport, device: DescribedDevice): Promise<void> {
     const { worker, config, log } = this;
+    await this.beginToTrace();
     await whenReady(this.redis, AbortSignal.timeout(START_BUDGET_MS));
     await checkServer(this.redis, log);
     const leaving = new AbortController();
@@ -110,13 +127,30 @@ export class FleetMember {
     const sleeping = new SleepingStates(config.BATON_HIBERNATE_DIR, deployment.secret(), log);
     const lanes = this.openLanes(loaded, { buckets, sleeping }, liveness, this.beginToReply(deployment));
     const models = loaded.map(({ served }) => served);
-    const announcement = { worker, host: hostname(), pid: process.pid, startedAt: Date.now(), device, models, failed };
+    const announcement = {
+      worker,
+      host: hostname(),
+      pid: process.pid,
+      startedAt: Date.now(),
+      device,
+      models,
+      failed,
+      metrics: this.metrics?.address(localAddress(this.redis)),
+    };
     await liveness.join(announcement, lanes, START_BUDGET_MS);
     await retrying(() => notePins(this.redis, loaded.map(servedPin)), { budgetMs: START_BUDGET_MS });
     this.beginUpkeep(buckets);
     if (config.BATON_HIBERNATE_DIR !== undefined) this.beginToHibernate(loaded, buckets, sleeping);
     this.lifecycle.onClose("membership", () => liveness.leave());
     log.info({ worker, models: models.map(({ name, version }) => `${name}/${version}`) }, "worker ready");
+  }
+
+  private async beginToTrace(): Promise<void> {
+    const { config, worker, log } = this;
+    const terms = { role: "worker", process: worker } as const;
+    const tracer = await openTracer(config, { ...terms, log: (fields, line) => log.warn(fields, line) });
+    this.tracer = tracer;
+    if (tracer !== undefined) this.lifecycle.onClose("traces", () => tracer.close());
   }
 
   /** The publisher closes after the lanes, because draining lanes still publish outcomes. */
@@ -205,8 +239,9 @@ export class FleetMember {
     model: LoadedModel,
     shared: Pick<LaneSettings, "queue" | "replies" | "sleeping" | "models" | "living"> & { readonly reading: Reading },
   ): RunningLane {
-    const { bus, clocks, outageGuard, config, log } = this;
+    const { bus, clocks, outageGuard, config, worker, tracer, log } = this;
     const { reading, ...parts } = shared;
+    const { name, version, placement } = model.served;
     const context = laneContext({
       ...parts,
       bus,
@@ -216,8 +251,11 @@ export class FleetMember {
       outageGuard,
       stateCacheBytes: config.BATON_STATE_CACHE_BYTES,
       room: reading.room,
+      traces: tracer && new StepTraces({ tracer, worker, model: name, version, provider: placement?.provider }),
       log: log.child({ model: parts.queue.model }),
     });
+    const loadSeconds = (model.loadMs ?? 0) / 1_000;
+    context.counts.show("nv_model_load_duration_secs", () => loadSeconds);
     return new RunningLane(context, this.workOf(model, context), reading);
   }
 
@@ -227,7 +265,7 @@ export class FleetMember {
     if (model.kind === "generator") {
       return new StreamWork(model.serving, context, { ...shared, queue: { ...context.queue, streams: true } });
     }
-    const limits = { maxStateBytes: config.BATON_MAX_STATE_BYTES };
+    const limits = { maxStateBytes: config.BATON_MAX_STATE_BYTES, timings: config.BATON_TIMINGS };
     return new TensorWork(model.serving, context, { ...shared, limits });
   }
 }

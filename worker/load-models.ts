@@ -34,7 +34,10 @@ interface LoadedTensorModel {
   readonly inferred: string | undefined;
 }
 
-export type LoadedModel = LoadedTensorModel | LoadedGenerator;
+export type LoadedModel = (LoadedTensorModel | LoadedGenerator) & {
+  /** How long the model took to load, in ms; undefined until it has loaded. */
+  readonly loadMs?: number;
+};
 
 export interface LoadReport {
   readonly loaded: readonly LoadedModel[];
@@ -64,7 +67,9 @@ export async function loadModels(
   const failed: Announcement["failed"] = missing(config, scanned);
   const attempt = async (name: string, version: string, load: () => Promise<LoadedModel>) => {
     try {
-      loaded.push(await load());
+      const since = performance.now();
+      const model = await load();
+      loaded.push({ ...model, loadMs: performance.now() - since });
     } catch (error) {
       failed.push({ name, version, reason: error instanceof Error ? withoutPaths(error.message) : String(error) });
     }

@@ -7,6 +7,7 @@ import { setFlagsFromString } from "node:v8";
 import type { Logger } from "pino";
 import { exitCodeOf } from "#shared/exit.js";
 import { Lifecycle, stopOnSignal } from "#shared/lifecycle.js";
+import { openMetrics } from "#shared/http/open-metrics.js";
 import { settingsOrExit } from "#shared/settings.js";
 import { workerConfig, type WorkerConfig } from "./config.js";
 import { describeCard } from "./devices/card.js";
@@ -30,13 +31,14 @@ async function serve(config: WorkerConfig, log: Logger): Promise<Lifecycle> {
     log.fatal({ reason }, "model thread lost");
     process.exit(1);
   };
+  const metrics = await openMetrics(config, { role: "worker", log }, lifecycle);
   const wanted = { providers: config.BATON_PROVIDERS, gpu: config.BATON_GPU };
   const device = await findDevice(wanted, log, onFatal);
   const found = await findModels(config, device);
   // The models' threads start while the main thread reads the rest of its program, and connects.
   const [report, member] = await Promise.all([
     loadModels(config, device, found, onFatal),
-    import("./fleet-member.js").then(({ FleetMember }) => new FleetMember(config, lifecycle, log)),
+    import("./fleet-member.js").then(({ FleetMember }) => new FleetMember(config, metrics, lifecycle, log)),
   ]);
   const { loaded, failed } = report;
   for (const { name, version, reason } of failed) log.error({ model: name, version, reason }, "model not loaded");

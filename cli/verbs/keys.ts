@@ -23,6 +23,7 @@ interface CreateOptions {
   readonly burst?: number;
   readonly tpm?: number;
   readonly streams?: number;
+  readonly readers?: number;
 }
 
 interface ListOptions {
@@ -47,9 +48,11 @@ export function addKeys(program: Command, open: OpenSession): void {
     .option("--burst <number>", "how many of them at once", Number)
     .option("--tpm <number>", "how many tokens a minute its generations may use", Number)
     .option("--streams <number>", "how many generations it may have at a time", Number)
-    .action(async ({ expires, rps, burst, tpm, streams, ...terms }: CreateOptions, command: Command) => {
+    .option("--readers <number>", "how many streams and WebSockets it may have open at a gateway", Number)
+    .action(async ({ expires, rps, burst, tpm, streams, readers, ...terms }: CreateOptions, command: Command) => {
       const expiresAt = typeof expires === "number" ? new Date(Date.now() + expires).toISOString() : expires;
-      const limits = { requests_per_second: rps, burst, tokens_per_minute: tpm, concurrent_streams: streams };
+      const counted = { concurrent_streams: streams, open_readers: readers };
+      const limits = { requests_per_second: rps, burst, tokens_per_minute: tpm, ...counted };
       const given = Object.values(limits).some((limit) => limit !== undefined) ? { limits } : {};
       await printKey(open(command), "/v2/keys", printJson({ ...terms, ...given, expires_at: expiresAt }));
     });

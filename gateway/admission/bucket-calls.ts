@@ -56,7 +56,8 @@ export class BucketCalls {
       const { tenant } = applicant;
       const bytes = bytesOf(applicant);
       const sequence = applicant.sequence?.name;
-      const waiting = { order, since, tenant, sequence, bytes, applicant, resolve, reject };
+      const { weight } = applicant.waiting ?? {};
+      const waiting = { order, since, tenant, weight, sequence, bytes, applicant, resolve, reject };
       this.#turns.add(waiting);
       const size = this.#turns.sizeOf(waiting);
       this.#lines[size].start();

@@ -13,6 +13,7 @@ import {
   type RateStanding,
   type TokenCharge,
 } from "#shared/queue/pieces/rates.js";
+import type { Quota, QuotaField, Usage } from "#shared/queue/pieces/usage.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 
 /** A rate of an owner, as it was set. */
@@ -21,6 +22,30 @@ export interface OwnerRate extends Rate {
   readonly counts: "requests" | "tokens";
   /** Requests per second, or tokens per minute. */
   readonly limit: number;
+}
+
+/**
+ * Things of a tenant that have a limit by number: files, and their bytes; jobs that wait for their
+ * time or another attempt; schedules; webhooks; batches that have not ended; subscriptions, which
+ * are consumers of JetStream.
+ */
+export const countedThings = [
+  "files",
+  "file_bytes",
+  "jobs",
+  "schedules",
+  "webhooks",
+  "batches",
+  "subscriptions",
+] as const;
+type CountedThing = (typeof countedThings)[number];
+
+/** How many of these things a tenant may have. What is absent is as the deployment says. */
+export type CountLimits = Readonly<Partial<Record<CountedThing, number | undefined>>>;
+
+/** @returns for the refusal of a thing of which the tenant has as many as it may have */
+export function tooManyOf(limit: CountedThing): { readonly limited: Limited } {
+  return { limited: { limit, scope: "tenant" } };
 }
 
 /** What an owner may take. */
@@ -33,10 +58,20 @@ export interface Budget {
   readonly weight?: number | undefined;
   /** What the tenant may have in the queue; absent: as the deployment says. */
   readonly queued?: QueuedLimits | undefined;
+  /** How many live sequences of all models the tenant may have; absent: no limit. */
+  readonly liveSequences?: number | undefined;
   /** Most bytes of the tenant's bodies under way at a gateway; absent: as the gateway says. */
   readonly bodyBytes?: number | undefined;
   /** How many generations that have not ended key and tenant may have; absent: no limit. */
   readonly generations?: readonly OwnerLimit[] | undefined;
+  /** How many readers key and tenant may have open at a gateway; absent: no limit. */
+  readonly readers?: readonly OwnerLimit[] | undefined;
+  /** Quotas of key and tenant; absent: none. */
+  readonly quotas?: readonly Quota[] | undefined;
+  /** The id of the key as which usage counts; absent: nobody counts it. */
+  readonly usageKey?: string | undefined;
+  /** How many things the tenant may have; absent: as the deployment says. */
+  readonly counts?: CountLimits | undefined;
 }
 
 interface Place {
@@ -45,6 +80,9 @@ interface Place {
 }
 
 export type RateHeaders = Readonly<Record<string, string>>;
+
+/** The buckets that each owner's requests have not gone to in this round. */
+const rounds = new WeakMap<Budget, number[]>();
 
 /** The budget of a request's owner, and how it stood when the request was admitted or refused. */
 export class RequestBudget {
@@ -61,6 +99,22 @@ export class RequestBudget {
   constructor(budget: Budget, whole?: RequestBudget) {
     this.#budget = budget;
     this.#whole = whole;
+  }
+
+  /**
+   * The bucket of a request that may lie in any. In a Redis Cluster each bucket has a share of the
+   * owner's rates, so the owner's requests go round: by chance, a burst would find some shares used
+   * up while others are whole. Each round has another order, because a client that sends two kinds
+   * of requests by turns would else send each kind to half of the buckets.
+   * @param random a bucket that was drawn at random
+   */
+  nextBucket(random: number, buckets: number): number {
+    if (buckets === 1) return random;
+    const known = rounds.get(this.#budget) ?? [];
+    const left = known.length > 0 ? known : Array.from({ length: buckets }, (_, bucket) => bucket);
+    const [bucket = random] = left.splice(random % left.length, 1);
+    rounds.set(this.#budget, left);
+    return bucket;
   }
 
   /**
@@ -109,6 +163,10 @@ export class RequestBudget {
     return this.#budget.queued;
   }
 
+  get liveSequences(): Budget["liveSequences"] {
+    return this.#budget.liveSequences;
+  }
+
   get bodyBytes(): Budget["bodyBytes"] {
     return this.#budget.bodyBytes;
   }
@@ -117,12 +175,39 @@ export class RequestBudget {
     return this.#budget.generations;
   }
 
+  get quotas(): Budget["quotas"] {
+    return this.#budget.quotas;
+  }
+
+  /** Undefined if nobody counts the usage. */
+  get usage(): Usage | undefined {
+    const { usageKey: key } = this.#budget;
+    return key === undefined ? undefined : { key, counts: this.#whole === undefined ? 1 : 0 };
+  }
+
+  get counts(): Budget["counts"] {
+    return this.#budget.counts;
+  }
+
+  /** @returns the refusal of a request whose owner has used up a quota */
+  usedUp(name: string, field: QuotaField): InferenceError {
+    const period = field.startsWith("day") ? "day" : "month";
+    const counted = quotaWords[field];
+    const message = `the quota of ${counted} for this ${period} is used up`;
+    return this.#refusal("insufficient_quota", message, { limit: "quota", scope: scopeOf(name) });
+  }
+
   /** @returns the refusal of a generation whose owner has as many as it may have */
   oneTooMany(name: string): InferenceError {
     const most = this.#budget.generations?.find((one) => one.name === name)?.most ?? 0;
-    const scope = name.startsWith("k:") ? "key" : "tenant";
+    const scope = scopeOf(name);
     const message = `${whose(scope)} may have ${most} generations at a time (concurrent_streams)`;
     return this.#refusal("stream_limit", message, { limit: "concurrent_streams", scope });
+  }
+
+  /** @returns the refusal of a request that begins a sequence more than its tenant may have */
+  oneSequenceTooMany(): InferenceError {
+    return this.#refused(tooManySequences(this.#budget.liveSequences));
   }
 
   /** The rates of requests as a bucket counts them: in a Redis Cluster it has a share of each. */
@@ -178,7 +263,10 @@ export class RequestBudget {
   }
 
   #refusal(code: ErrorCode, message: string, limited: Limited): InferenceError {
-    const error = new InferenceError(code, message, { limited });
+    return this.#refused(new InferenceError(code, message, { limited }));
+  }
+
+  #refused(error: InferenceError): InferenceError {
     (this.#whole ?? this).#refusedBy?.(error);
     return error;
   }
@@ -193,6 +281,33 @@ export class RequestBudget {
     this.#headers = headers;
     this.#tell?.(headers);
   }
+}
+
+/** @returns the refusal of a sequence whose tenant has as many as it may have */
+export function tooManySequences(most = 0): InferenceError {
+  const message = `the tenant may have ${most} live sequences (live_sequences)`;
+  return new InferenceError("sequence_limit", message, { limited: { limit: "live_sequences", scope: "tenant" } });
+}
+
+/** @returns the refusal of a reader whose owner has as many open as it may have */
+export function oneReaderTooMany({ name, most }: OwnerLimit): InferenceError {
+  const scope = scopeOf(name);
+  const message = `${whose(scope)} may have ${most} open readers at a gateway (open_readers)`;
+  return new InferenceError("stream_limit", message, { limited: { limit: "open_readers", scope } });
+}
+
+const quotaWords: Readonly<Record<QuotaField, string>> = {
+  requests: "requests",
+  dayRequests: "requests",
+  tokens: "tokens",
+  dayTokens: "tokens",
+  computeUs: "compute_ms",
+  dayComputeUs: "compute_ms",
+};
+
+/** @param name of an owner, as rates have it */
+function scopeOf(name: string): OwnerRate["scope"] {
+  return name.startsWith("k:") ? "key" : "tenant";
 }
 
 function whose(scope: OwnerRate["scope"]): string {

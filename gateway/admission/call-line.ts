@@ -18,6 +18,7 @@ import type { RedisClient } from "#shared/redis/connect.js";
 import { delay, refusesWrites, retrying, within } from "#shared/retry.js";
 import { passed } from "#shared/stages.js";
 import type { World } from "#shared/world.js";
+import { countCall } from "./counts.js";
 import type { Size, Turns, Waiter } from "./turns.js";
 
 /**
@@ -209,8 +210,12 @@ export class CallLine {
 
   async #call(requests: readonly Waiting[]): Promise<void> {
     this.#confirms = false;
+    const { world } = this.#settings;
+    const since = world.now();
     try {
-      const admitted = await this.#bringToAnEnd(requests);
+      const admitted = await this.#bringToAnEnd(requests).finally(() => {
+        if (requests.length > 0) countCall(requests.length, world.now() - since);
+      });
       for (const [i, { resolve, reject }] of requests.entries()) {
         const admission = admitted === "unwritable" ? { said: admitted } : admitted[i];
         if (admission === undefined) reject(new TypeError("a request's admission was not answered"));
@@ -253,6 +258,7 @@ export class CallLine {
           const acknowledged = this.#surelyKnown();
           const sentAt = world.now();
           passed("called", applicants, requestName);
+          for (const { called } of applicants) called?.(applicants.length);
           const admitted: Admitted = await admit(redis, terms, applicants, { record, number, acknowledged });
           if (admitted.said === "late") throw new TypeError("Redis knows a later call of this gateway");
           if (admitted.said === "answered") {

@@ -4,6 +4,9 @@
  */
 import { createHash } from "node:crypto";
 import { encodeCorrelationId, startRequiredMessage } from "#shared/contract/sequence.js";
+import { usageMeta } from "#shared/contract/usage.js";
+import { waitMeta } from "#shared/contract/wait.js";
+import type { FrameMeta } from "#shared/frame.js";
 import { pinOf, requestName, sequenceName, type Pin, type RequestAddress } from "#shared/queue/address.js";
 import type { ServedModel } from "#shared/contract/announcement.js";
 import { fixedError, InferenceError } from "#shared/errors.js";
@@ -16,10 +19,12 @@ import { usualTerms, type WaitingTerms } from "#shared/queue/pieces/parking.js";
 import type { LimitName, OwnerLimit, QueueLimits } from "#shared/queue/admission/limits.js";
 import { passed } from "#shared/stages.js";
 import { realWorld } from "#shared/world.js";
+import { AdmitSpan } from "../trace/admit-span.js";
 import type { AdmissionBatcher } from "./batcher.js";
 import type { Place, Unwritable } from "./call-line.js";
+import { countAdmission } from "./counts.js";
 import { isGeneration, type AnyRequest } from "./inference.js";
-import type { QueueLoads } from "./loads.js";
+import type { QueueLoads, SequenceLimit } from "./loads.js";
 import { queueFull } from "./queue-full.js";
 import type { AddressTerms } from "./request-id.js";
 import { tokenChargeOf } from "./token-charge.js";
@@ -59,13 +64,16 @@ export interface EnqueueSettings extends AddressTerms {
 export interface QueueEntry<Request extends AnyRequest> {
   readonly request: Request;
   readonly address: RequestAddress;
-  /** Makes the request as the worker reads it. */
-  readonly encode: (request: Request) => Buffer;
   /**
-   * The part of the frame that two uses of one key have in common; absent if they share the whole
-   * frame.
+   * Makes the request as the worker reads it.
+   * @param beside facts that two uses of one Idempotency-Key need not have in common
    */
-  readonly digested?: (request: Request) => Buffer;
+  readonly encode: (request: Request, beside?: FrameMeta) => Buffer;
+  /**
+   * The part of the frame that two uses of one Idempotency-Key have in common; absent if that is
+   * all but the facts beside it.
+   */
+  readonly digested?: ((request: Request) => Buffer) | undefined;
   /** Makes the same request for another version of its model. */
   readonly under: (model: ServedModel) => Request;
   /** How long Redis keeps the outcome, in ms. */
@@ -120,22 +128,57 @@ const ROOM_BUDGET_MS = 1_000;
 /** Before a refusal, the gateway asks buckets again whose last answer is older than this, in ms. */
 const LATELY_MS = 100;
 
+/** Does the work of `decideOn`, and makes the span of a sampled request. */
+export async function enqueue<Request extends AnyRequest>(
+  queue: EnqueueSettings,
+  entry: QueueEntry<Request>,
+): Promise<Enqueued> {
+  const { request, address } = entry;
+  if (request.trace === undefined) return decideOn(queue, entry);
+  const span = new AdmitSpan(request.trace);
+  try {
+    const enqueued = await decideOn(queue, entry, span);
+    span.end(request, address);
+    return enqueued;
+  } catch (error) {
+    span.end(request, address, error);
+    throw error;
+  }
+}
+
 /**
  * Tries a step for the version that its sequence should have. If the sequence began with another
  * version, which only Redis knows, the step is made anew for that version.
  * @throws InferenceError if Redis refuses the request, or `outcome_unknown` if Redis stays away and
  * may have admitted the request
  */
-export async function enqueue<Request extends AnyRequest>(
+async function decideOn<Request extends AnyRequest>(
   queue: EnqueueSettings,
   entry: QueueEntry<Request>,
+  span?: AdmitSpan,
+): Promise<Enqueued> {
+  try {
+    const enqueued = await tryToEnqueue(queue, entry, span);
+    countAdmission(entry.request.model, enqueued.said);
+    return enqueued;
+  } catch (error) {
+    if (error instanceof InferenceError) countAdmission(entry.request.model, "refused");
+    throw error;
+  }
+}
+
+async function tryToEnqueue<Request extends AnyRequest>(
+  queue: EnqueueSettings,
+  entry: QueueEntry<Request>,
+  span: AdmitSpan | undefined,
 ): Promise<Enqueued> {
   let { request } = entry;
-  let applicant = applicantOf(queue, entry, request);
+  let applicant = applicantOf(queue, entry, request, span);
   passed("checked", [applicant], requestName);
   const place = queue.batcher.nextPlace();
   for (let versions = 1; versions <= MOST_VERSIONS;) {
     const admission = await admitInTurn(queue.batcher, applicant, place);
+    span?.heard(admission.said);
     switch (admission.said) {
       case "admitted":
         request.budget?.admitted(admission.rates);
@@ -145,6 +188,8 @@ export async function enqueue<Request extends AnyRequest>(
         return { said: "known", outcome: admission.outcome, version: admission.pin.version };
       case "too-soon":
         throw tooSoon(request, admission);
+      case "over-quota":
+        throw overQuota(request, admission);
       case "too-many": {
         const owner = request.budget?.generations?.find(({ name }) => name === admission.name);
         if (owner !== undefined && (await comesAgain(queue, owner, applicant, place))) break;
@@ -155,7 +200,7 @@ export async function enqueue<Request extends AnyRequest>(
         const model = queue.models.pinned(request.model.name, pin) ?? (await inherit(queue, applicant, place, pin));
         if (model === undefined) throw versionRetired(request, pin);
         request = entry.under(model);
-        applicant = applicantOf(queue, entry, request);
+        applicant = applicantOf(queue, entry, request, span);
         versions++;
         break;
       }
@@ -167,7 +212,7 @@ export async function enqueue<Request extends AnyRequest>(
           throw startRequired(request, admission.why);
         }
         request = entry.request;
-        applicant = applicantOf(queue, entry, request);
+        applicant = applicantOf(queue, entry, request, span);
         versions++;
         break;
       case "forgotten":
@@ -184,6 +229,9 @@ export async function enqueue<Request extends AnyRequest>(
       case "too-many-sequences":
         if (await comesAgain(queue, "sequences", applicant, place)) break;
         throw fixedError("sequence_limit", "usual");
+      case "too-many-of-tenant":
+        if (await comesAgain(queue, "tenant-sequences", applicant, place)) break;
+        throw request.budget?.oneSequenceTooMany() ?? fixedError("sequence_limit", "usual");
       default:
         throw refusal(admission.said);
     }
@@ -195,10 +243,15 @@ function applicantOf<Request extends AnyRequest>(
   queue: EnqueueSettings,
   { address, encode, digested, outcomeTtlMs, attendedMs, job }: QueueEntry<Request>,
   request: Request,
+  span: AdmitSpan | undefined,
 ): Applicant {
   const { idempotencyKey, deadlineMs, sequence, model } = request;
-  const frame = encode(request);
-  const digest = idempotencyKey === undefined ? "" : requestDigest(request, digested?.(request) ?? frame, job?.asked);
+  const usage = usageOf(request);
+  // No model may begin a request after this time, even if its client waits for longer.
+  const waitMs = Math.min(deadlineMs, request.queue?.rejectMs ?? deadlineMs);
+  const frame = encode(request, { ...usageMeta(usage?.key), ...waitMeta(waitMs), ...span?.meta(request) });
+  const common = () => (digested ?? encode)(request);
+  const digest = idempotencyKey === undefined ? "" : requestDigest(request, common(), job?.asked);
   return {
     lane: { bucket: address.bucket, model: model.name, ...pinOf(model) },
     tenant: address.tenant,
@@ -206,8 +259,7 @@ function applicantOf<Request extends AnyRequest>(
     frame,
     digest,
     outcomeTtlMs,
-    // No model may begin a request after this time, even if its client waits for longer.
-    deadlineMs: Math.min(deadlineMs, request.queue?.rejectMs ?? deadlineMs),
+    deadlineMs: waitMs,
     attendedMs,
     window: readyWindow(queue.models.takenAtOnce?.(model), queue.buckets),
     waiting: waitingTerms(queue, request),
@@ -221,8 +273,19 @@ function applicantOf<Request extends AnyRequest>(
     job: job?.part,
     rates: request.budget?.ratesOf(isGeneration(request) ? () => tokenChargeOf(request) : undefined),
     queued: request.budget?.queued,
+    liveSequences: request.budget?.liveSequences,
     owners: isGeneration(request) ? request.budget?.generations : undefined,
+    usage,
+    quotas: request.budget?.quotas,
+    called: span?.called,
   };
+}
+
+function usageOf(request: AnyRequest): Applicant["usage"] {
+  const usage = request.budget?.usage;
+  if (usage === undefined || !isGeneration(request)) return usage;
+  const { prompt, choices } = tokenChargeOf(request);
+  return { ...usage, generation: { prompt, choices } };
 }
 
 /**
@@ -249,18 +312,21 @@ async function inherit(
   return heir;
 }
 
+/** The share of the request's tenant; undefined if nobody has set one. */
+export function weightOf({ weights }: EnqueueSettings, { tenant, budget }: AnyRequest): number | undefined {
+  return budget?.weight ?? (weights && (weights.get(tenant) ?? 1));
+}
+
 /**
  * Splits a level's limit evenly between the buckets, because a script sees only its own bucket.
  * Each bucket has at least one place, so all together may have somewhat more.
  */
-function waitingTerms(
-  { weights, buckets }: EnqueueSettings,
-  { tenant, queue, budget }: AnyRequest,
-): WaitingTerms | undefined {
-  const weight = budget?.weight ?? (weights && (weights.get(tenant) ?? 1));
+function waitingTerms(settings: EnqueueSettings, request: AnyRequest): WaitingTerms | undefined {
+  const weight = weightOf(settings, request);
+  const { queue } = request;
   if (queue === undefined) return weight === undefined ? undefined : { ...usualTerms, weight };
   const { level, delayMs, mostQueued } = queue;
-  return { level, weight, delayMs, mostParked: mostQueued && Math.ceil(mostQueued / buckets) };
+  return { level, weight, delayMs, mostParked: mostQueued && Math.ceil(mostQueued / settings.buckets) };
 }
 
 /**
@@ -270,16 +336,18 @@ function waitingTerms(
  */
 async function comesAgain(
   { loads, batcher, world = realWorld }: EnqueueSettings,
-  limit: LimitName | "sequences" | OwnerLimit,
+  limit: LimitName | SequenceLimit | OwnerLimit,
   applicant: Applicant,
   place: Place,
 ): Promise<boolean> {
   if (loads === undefined || world.now() - place.since > ROOM_BUDGET_MS) return false;
-  const { lane, tenant, queued } = applicant;
-  const one = { model: lane.model, tenant, bytes: bytesOf(applicant), isJob: applicant.job !== undefined, queued };
+  const { lane, tenant, queued, liveSequences } = applicant;
+  const isJob = applicant.job !== undefined;
+  const one = { model: lane.model, tenant, bytes: bytesOf(applicant), isJob, queued, liveSequences };
   if (loads.hasRoom(limit, one)) return true;
   const { owners } = applicant;
-  const heard = loads.prepare({ models: [lane.model], tenants: [tenant], owners }, LATELY_MS);
+  const sequences = limit === "tenant-sequences" ? new Map([[tenant, liveSequences ?? 0]]) : undefined;
+  const heard = loads.prepare({ models: [lane.model], tenants: [tenant], owners, sequences }, LATELY_MS);
   if (heard === undefined) return false;
   await batcher.prepare(applicant, place, () => heard);
   return loads.hasRoom(limit, one);
@@ -331,6 +399,14 @@ function tooMany({ budget }: AnyRequest, name: string): InferenceError {
   return budget.oneTooMany(name);
 }
 
+function overQuota(
+  { budget }: AnyRequest,
+  { name, field }: Extract<Admission, { said: "over-quota" }>,
+): InferenceError {
+  if (budget === undefined) throw new TypeError("a request without a budget has no quota");
+  return budget.usedUp(name, field);
+}
+
 /** The client names a step that is not the next step of the sequence. */
 function wrongStep({ model, sequence }: AnyRequest, { said, number }: WrongStep): InferenceError {
   if (sequence?.number === undefined) throw new TypeError("a request that names no step cannot name a wrong one");
@@ -355,12 +431,14 @@ type Refused = Exclude<
   | "pinned"
   | "too-soon"
   | "too-many"
+  | "over-quota"
   | "held-back"
   | "forgotten"
   | "failed"
   | "queue-full"
   | "start-required"
   | "too-many-sequences"
+  | "too-many-of-tenant"
 >;
 
 function startRequired({ model, sequence }: AnyRequest, reason: PastReason): InferenceError {

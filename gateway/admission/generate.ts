@@ -5,7 +5,8 @@ import type { Logger } from "pino";
 import { encodeRequestId, type RequestAddress } from "#shared/queue/address.js";
 import { errorKinds, fixedError, InferenceError } from "#shared/errors.js";
 import type { ServedModel } from "#shared/contract/announcement.js";
-import { encodeFrame } from "#shared/frame.js";
+import type { GenerationShare } from "#shared/contract/generation.js";
+import { encodeFrame, type FrameMeta } from "#shared/frame.js";
 import type { Bus } from "#shared/nats/connect.js";
 import type { GenerationRequest } from "./inference.js";
 import type { OpenStream } from "../stream/open-stream.js";
@@ -13,7 +14,7 @@ import { Cursor } from "../stream/cursor.js";
 import type { Relay } from "../stream/relay.js";
 import type { Deadlines } from "./deadlines.js";
 import { endRequest } from "./end-request.js";
-import { enqueue, outcomeTtlOf, type EnqueueSettings } from "./enqueue.js";
+import { enqueue, outcomeTtlOf, weightOf, type EnqueueSettings, type QueueEntry } from "./enqueue.js";
 import { requestAddress } from "./request-id.js";
 
 export interface GenerateSettings {
@@ -56,7 +57,7 @@ async function admitStream(settings: GenerateSettings, request: GenerationReques
   try {
     const attendedMs = background ? 0 : graceMs;
     const [enqueued] = await Promise.all([
-      enqueue(queue, { request, address, encode: encodeGeneration, under, outcomeTtlMs, attendedMs }),
+      enqueue(queue, { request, address, ...generationFrames(queue), under, outcomeTtlMs, attendedMs }),
       subscribed,
     ]);
     const isNew = enqueued.said === "admitted";
@@ -81,11 +82,38 @@ async function admitStream(settings: GenerateSettings, request: GenerationReques
 }
 
 /**
- * Makes the request as the worker reads it.
+ * How the requests of this gateway become frames for the worker. Two uses of one key may differ in
+ * the labels and the share, which a deployment may change between them.
  * @param labels for which the worker publishes the records as well, as tokens
  */
-export function encodeGeneration({ spec }: GenerationRequest, labels: readonly string[] = []): Buffer {
-  return encodeFrame({ generation: spec, ...(labels.length > 0 && { labels }) }, []);
+export function generationFrames(
+  queue: EnqueueSettings,
+  labels: readonly string[] = [],
+): Pick<QueueEntry<GenerationRequest>, "encode"> & { readonly digested: (request: GenerationRequest) => Buffer } {
+  return {
+    encode: (request, facts) => {
+      const share = { level: request.queue?.level ?? 1, weight: weightOf(queue, request) ?? 1 };
+      return encodeGeneration(request, { labels, share, facts });
+    },
+    digested: (request) => encodeGeneration(request),
+  };
+}
+
+/** What lies beside the generation in its frame. */
+interface BesideSpec {
+  readonly labels?: readonly string[];
+  readonly share?: GenerationShare;
+  readonly facts?: FrameMeta | undefined;
+}
+
+/** Makes the request as the worker reads it. */
+export function encodeGeneration(
+  { spec }: GenerationRequest,
+  { labels = [], share = { level: 1, weight: 1 }, facts }: BesideSpec = {},
+): Buffer {
+  const isUsual = share.level === 1 && share.weight === 1;
+  const beside = { ...(labels.length > 0 && { labels }), ...(!isUsual && { share }), ...facts };
+  return encodeFrame({ generation: spec, ...beside }, []);
 }
 
 /**
@@ -104,6 +132,7 @@ function openStream(settings: GenerateSettings, address: RequestAddress, isNew: 
   const { relay } = settings;
   return {
     id: encodeRequestId(address),
+    isRepeated: !isNew,
     read: (from, signal) =>
       (isNew && from === 0 ? Cursor.fresh(relay, address) : Cursor.at(relay, address, from)).pages(signal),
     cancel: () => cancel(settings, address, ttlMs),

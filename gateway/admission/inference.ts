@@ -8,6 +8,7 @@ import type { GenerationSpec } from "#shared/contract/generation.js";
 import type { Tensor } from "#shared/frame.js";
 import type { RequestBudget } from "./budget.js";
 import type { OpenStream } from "../stream/open-stream.js";
+import type { RequestTrace } from "../trace/request-trace.js";
 
 export type ParameterValue = string | number | bigint | boolean;
 
@@ -42,6 +43,8 @@ export interface AnyRequest {
   readonly queue?: QueueTerms | undefined;
   /** Absent if its owner has no limits. */
   readonly budget?: RequestBudget | undefined;
+  /** Absent for a request that is not sampled. */
+  readonly trace?: RequestTrace | undefined;
 }
 
 /** One run of a tensor model. */
@@ -59,25 +62,37 @@ export interface InferenceRequest extends AnyRequest {
   readonly parameters: Readonly<Record<string, ParameterValue>>;
 }
 
-export type InferenceOutcome =
-  | {
-      readonly kind: "result";
-      readonly tensors: readonly Tensor[];
-      readonly version: string;
-      /**
-       * The number of the step in its sequence, counted from START; undefined without a sequence.
-       */
-      readonly step?: number | undefined;
-    }
-  | {
-      readonly kind: "error";
-      readonly code: ErrorCode;
-      readonly message: string;
-      /** Why the worker or the gateway refused a step. */
-      readonly reason?: RefusalReason | undefined;
-      /** The limit of the owner that refused the request. */
-      readonly limited?: Limited | undefined;
-    };
+/** What is known of a request beside its outcome. */
+export interface AdmittedAs {
+  /** The public id; absent if the request was refused. */
+  readonly id?: string | undefined;
+  /** Whether the outcome is that of an earlier request under the same key. */
+  readonly isRepeated?: boolean | undefined;
+  /** The text of the worker's timings. */
+  readonly note?: string | undefined;
+}
+
+export type InferenceOutcome = AdmittedAs &
+  (
+    | {
+        readonly kind: "result";
+        readonly tensors: readonly Tensor[];
+        readonly version: string;
+        /**
+         * The number of the step in its sequence, counted from START; undefined without a sequence.
+         */
+        readonly step?: number | undefined;
+      }
+    | {
+        readonly kind: "error";
+        readonly code: ErrorCode;
+        readonly message: string;
+        /** Why the worker or the gateway refused a step. */
+        readonly reason?: RefusalReason | undefined;
+        /** The limit of the owner that refused the request. */
+        readonly limited?: Limited | undefined;
+      }
+  );
 
 /** The error of an outcome, as protocols throw and render it. */
 export function refusalOf({

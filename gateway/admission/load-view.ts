@@ -3,7 +3,9 @@
  * it gives to a bucket. The view only computes; `loads.ts` asks Redis.
  */
 import type { CallNames } from "#shared/queue/admission/limits.js";
+import { heldField } from "#shared/queue/pieces/held.js";
 import type { Load } from "#shared/queue/pieces/load.js";
+import { loadFieldOf } from "#shared/queue/pieces/usage.js";
 import type { World } from "#shared/world.js";
 
 /** An older answer of a bucket, in ms, counts as not known. */
@@ -69,6 +71,13 @@ export class LoadView {
     return (known.buckets[bucket]?.[of] ?? 0) + Math.max(needed, Math.ceil(room / this.#buckets));
   }
 
+  /** The sum over all other buckets, as far as known. */
+  sumBeside(field: string, of: Of, bucket: number): number {
+    const known = this.#field(field);
+    known.usedAt = this.#world.now();
+    return this.sum(field, of) - (known.buckets[bucket]?.[of] ?? 0);
+  }
+
   /** Whether every bucket has answered about these names after `since`. */
   knows(names: CallNames, since: number): boolean {
     return ["all", ...fieldsOf(names)].every((name) => {
@@ -100,10 +109,12 @@ export class LoadView {
 }
 
 /** The fields that count the requests of a call, beside `all`. */
-export function fieldsOf({ models, tenants, owners = [] }: CallNames): string[] {
+export function fieldsOf({ models, tenants, owners = [], quotas = [], sequences }: CallNames): string[] {
   return [
     ...models.flatMap((name) => [`m:${name}`, `s:${name}`]),
     ...tenants.map((name) => `t:${name}`),
     ...owners.map(({ name }) => `g:${name}`),
+    ...quotas.map(loadFieldOf),
+    ...[...(sequences?.keys() ?? [])].map(heldField),
   ];
 }

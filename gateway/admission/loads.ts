@@ -21,9 +21,14 @@ import {
   type QueueLimits,
   type Shares,
 } from "#shared/queue/admission/limits.js";
-import { loadKey } from "#shared/queue/keys.js";
+import { batchKeys, loadKey } from "#shared/queue/keys.js";
 import { readLoads, type Load } from "#shared/queue/pieces/load.js";
+import { loadFieldOf, type Quota } from "#shared/queue/pieces/usage.js";
 import { keptShare } from "#shared/queue/pieces/kept.js";
+import { readTaken } from "#shared/queue/admission/read-taken.js";
+import { recountSequences } from "#shared/queue/admission/recount-sequences.js";
+import { heldField, isHeldField, readHeld } from "#shared/queue/pieces/held.js";
+import { readPins } from "#shared/queue/pins.js";
 import { recount } from "#shared/queue/admission/recount.js";
 import { reapKept } from "#shared/queue/admission/reap-kept.js";
 import { dropIfSilent, type RedisClient } from "#shared/redis/connect.js";
@@ -44,6 +49,8 @@ const PATIENCE_MS = 250;
 const REAP_MS = 1_000;
 /** How often one of all gateways counts again, in ms. */
 const RECOUNT_MS = 5_000;
+/** One of so many rounds also counts the sequences again. */
+const ROUNDS_PER_SEQUENCES = 6;
 
 export interface LoadsSettings {
   readonly redis: RedisClient;
@@ -62,7 +69,12 @@ export interface Asking {
   readonly isJob: boolean;
   /** The tenant's own limits; absent if it has none. */
   readonly queued?: QueuedLimits | undefined;
+  /** The tenant's own limit of sequences; absent if it has none. */
+  readonly liveSequences?: number | undefined;
 }
+
+/** A limit of the live sequences of a model, or of a tenant. */
+export type SequenceLimit = "sequences" | "tenant-sequences";
 
 /** A gateway is not ready if requests up to this size, in bytes, find no room. */
 const SMALL_BYTES = 65_536;
@@ -76,6 +88,8 @@ export class QueueLoads implements Shares {
    * Bytes of the last small request for which all queues together had no room; 0 if there is room.
    */
   #refusedBytes = 0;
+  /** How often this gateway has made a round of counting again. */
+  #rounds = 0;
   #looking: Promise<void> | undefined;
 
   constructor(settings: LoadsSettings) {
@@ -128,12 +142,20 @@ export class QueueLoads implements Shares {
       kept: keptShare(limits.keptBytes, this.#settings.buckets),
       keep: plain.keep,
       again: true,
+      ...(plain.sequences && {
+        sequences: shares(plain.sequences, (name, most) => requestsOf(heldField(name), most)),
+      }),
     };
   }
 
   generationsOf(bucket: number, { name, most }: OwnerLimit): number {
     if (!this.#settings.redis.isCluster) return most;
     return this.#view.shareOf(`g:${name}`, "requests", bucket, most, this.#world.now());
+  }
+
+  quotaOf(bucket: number, quota: Quota): number {
+    if (!this.#settings.redis.isCluster) return quota.most;
+    return quota.most - this.#view.sumBeside(loadFieldOf(quota), "requests", bucket);
   }
 
   note(bucket: number, loads: readonly Load[]): void {
@@ -160,17 +182,16 @@ export class QueueLoads implements Shares {
    * Whether a request that a bucket refused may find room there at the next try, because other
    * buckets leave some.
    */
-  hasRoom(limit: LimitName | "sequences" | OwnerLimit, { model, tenant, bytes, isJob, queued = {} }: Asking): boolean {
+  hasRoom(limit: LimitName | SequenceLimit | OwnerLimit, asking: Asking): boolean {
     const { redis, limits } = this.#settings;
-    if (
-      !redis.isCluster ||
-      !this.#view.knows(
-        { models: [model], tenants: [tenant], owners: typeof limit === "object" ? [limit] : undefined },
-        this.#world.now() - KNOWN_MS,
-      )
-    ) {
-      return false;
-    }
+    const { model, tenant, bytes, isJob, queued = {}, liveSequences = Infinity } = asking;
+    const names = {
+      models: [model],
+      tenants: [tenant],
+      owners: typeof limit === "object" ? [limit] : undefined,
+      sequences: limit === "tenant-sequences" ? new Map([[tenant, liveSequences]]) : undefined,
+    };
+    if (!redis.isCluster || !this.#view.knows(names, this.#world.now() - KNOWN_MS)) return false;
     const sum = (field: string, of: "requests" | "bytes") => this.#view.sum(field, of);
     if (typeof limit === "object") return sum(`g:${limit.name}`, "requests") < limit.most;
     const share = (most: number) => (isJob || limits.leavesRoom === true ? jobsShare(most) : most);
@@ -187,6 +208,8 @@ export class QueueLoads implements Shares {
         return sum(`t:${tenant}`, "bytes") + bytes <= (queued.bytes ?? limits.tenantQueueBytes ?? Infinity);
       case "sequences":
         return sum(`s:${model}`, "requests") < limits.liveSequences;
+      case "tenant-sequences":
+        return sum(heldField(tenant), "requests") < liveSequences;
     }
   }
 
@@ -195,14 +218,15 @@ export class QueueLoads implements Shares {
     await Promise.all([
       this.#every(LOOK_MS, signal, () => this.#look()),
       this.#every(REAP_MS, signal, () => this.#ofEachKey((load) => this.#reap(load, signal))),
-      this.#every(RECOUNT_MS, signal, () => this.#ofEachKey((load) => this.#recount(load, signal))),
+      this.#every(RECOUNT_MS, signal, () => this.#recountAll(signal)),
     ]);
   }
 
-  /** The keys under which Redis counts requests. */
+  /** The keys under which Redis counts requests, and batches in their owners' rates. */
   get #keys(): string[] {
     const { redis, buckets } = this.#settings;
-    return redis.isCluster ? Array.from({ length: buckets }, (_, bucket) => loadKey(bucket)) : [loadKey(undefined)];
+    if (!redis.isCluster) return [loadKey(undefined)];
+    return [...Array.from({ length: buckets }, (_, bucket) => loadKey(bucket)), batchKeys.load];
   }
 
   async #every(ms: number, signal: AbortSignal, act: () => Promise<void>): Promise<void> {
@@ -234,8 +258,7 @@ export class QueueLoads implements Shares {
       await Promise.all(
         asked.map(async (bucket) => {
           try {
-            const loads = await readLoads(redis, isCluster ? bucket : undefined, wanted);
-            this.#view.note(bucket, loads, this.#world.now());
+            this.#view.note(bucket, await this.#read(isCluster ? bucket : undefined, wanted), this.#world.now());
           } catch (error) {
             this.#failed(error);
           }
@@ -247,15 +270,52 @@ export class QueueLoads implements Shares {
     log.info("there is room in the queues again: ready");
   }
 
+  async #read(bucket: number | undefined, fields: readonly string[]): Promise<Load[]> {
+    const { redis } = this.#settings;
+    const quotas = fields.filter((field) => field.startsWith("q:"));
+    const sequences = fields.filter(isHeldField);
+    const counts = fields.filter((field) => !quotas.includes(field) && !sequences.includes(field));
+    const held = sequences.length > 0 && bucket !== undefined ? readHeld(redis, bucket, sequences) : [];
+    const loads = (await Promise.all([readLoads(redis, bucket, counts), held])).flat();
+    if (quotas.length === 0) return loads;
+    // Without them, quotas of this bucket count as if the others had used nothing; the loads count.
+    const taken = await readTaken(redis, bucket, quotas).catch((error: unknown) => {
+      this.#failed(error);
+      return [];
+    });
+    return [...loads, ...taken];
+  }
+
   async #reap(load: string, signal: AbortSignal): Promise<void> {
     const { redis, limits, buckets } = this.#settings;
     const most = keptShare(limits.keptBytes, redis.isCluster ? buckets : 1);
     while (!signal.aborted && (await reapKept(redis, load, most)));
   }
 
+  async #recountAll(signal: AbortSignal): Promise<void> {
+    await this.#ofEachKey((load) => this.#recount(load, signal));
+    if (++this.#rounds % ROUNDS_PER_SEQUENCES === 0) await this.#recountSequences();
+  }
+
   async #recount(load: string, signal: AbortSignal): Promise<void> {
     const { redis, log } = this.#settings;
     const mended = await recount(redis, load, RECOUNT_MS, signal);
     if (mended > 0) log.warn({ mended, load }, "what is counted of the queue was put right");
+  }
+
+  /** The master of one bucket may be away while the masters of other buckets are there. */
+  async #recountSequences(): Promise<void> {
+    const { redis, buckets, log } = this.#settings;
+    const count = async (bucket: number, models: readonly string[]) => {
+      const mended = await recountSequences(redis, bucket, models, ROUNDS_PER_SEQUENCES * RECOUNT_MS);
+      if (mended > 0) log.warn({ mended, bucket }, "what is counted of sequences was put right");
+    };
+    try {
+      const models = [...new Set((await readPins(redis)).map(({ model }) => model))];
+      const all = Array.from({ length: buckets }, (_, bucket) => bucket);
+      await Promise.all(all.map((bucket) => count(bucket, models).catch((error: unknown) => this.#failed(error))));
+    } catch (error) {
+      this.#failed(error);
+    }
   }
 }

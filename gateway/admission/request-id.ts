@@ -17,10 +17,13 @@ export interface AddressTerms {
 }
 
 export function requestAddress(request: AnyRequest, terms: AddressTerms): RequestAddress {
-  const { model, tenant, sequence } = request;
+  const { model, tenant, sequence, idempotencyKey, budget } = request;
   const encoded = sequence && encodeCorrelationId(sequence.id);
   const id = requestId(request, encoded, terms);
-  return { bucket: bucketOf(model.name, tenant, encoded ?? id, terms.buckets), model: model.name, tenant, request: id };
+  const named = bucketOf(model.name, tenant, encoded ?? id, terms.buckets);
+  const isFree = encoded === undefined && idempotencyKey === undefined;
+  const bucket = (isFree ? budget?.nextBucket(named, terms.buckets) : undefined) ?? named;
+  return { bucket, model: model.name, tenant, request: id };
 }
 
 /** The address of a new job. The same key means another request if a client waits for an answer. */

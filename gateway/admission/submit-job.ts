@@ -4,7 +4,7 @@ import type { RequestAddress } from "#shared/queue/address.js";
 import type { PendingRequests } from "../outcomes/pending.js";
 import type { Deadlines } from "./deadlines.js";
 import { enqueue, outcomeTtlOf, type EnqueueSettings, type JobEntry } from "./enqueue.js";
-import { encodeGeneration } from "./generate.js";
+import { generationFrames } from "./generate.js";
 import type { GenerationRequest, InferenceRequest } from "./inference.js";
 import { encodeInference } from "./submit.js";
 
@@ -44,12 +44,7 @@ export async function submitJob(
   if (run.kind === "text") {
     const { request } = run;
     const under = (model: ServedModel): GenerationRequest => ({ ...request, model });
-    // A deployment may begin to publish by labels between two uses of a key.
-    const labelled = job.labels.length > 0 && {
-      encode: (one: GenerationRequest) => encodeGeneration(one, job.labels),
-      digested: (one: GenerationRequest) => encodeGeneration(one),
-    };
-    const { said } = await enqueue(queue, { ...terms, request, encode: encodeGeneration, under, ...labelled });
+    const { said } = await enqueue(queue, { ...terms, request, ...generationFrames(queue, job.labels), under });
     if (said === "admitted" && deadlineMs <= LONGEST_KEPT_DEADLINE_MS) {
       deadlines.add(address, deadlineMs, request.spec.restMs, outcomeTtlMs);
     }

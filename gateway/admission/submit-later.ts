@@ -1,4 +1,5 @@
 /** Records a job for a later time, within the limits for jobs that wait. */
+import { tooManyOf } from "./budget.js";
 import { tokenChargeOf } from "./token-charge.js";
 import { errorKinds, fixedError, InferenceError } from "#shared/errors.js";
 import type { RequestAddress } from "#shared/queue/address.js";
@@ -33,8 +34,10 @@ export async function submitLater(
   const ttlMs = outcomeTtlOf(queue, run.request, jobTtlMs);
   // A script of a Cluster sees the jobs of its bucket; jobs spread evenly over the buckets.
   const share = (most: number | undefined) => most && Math.ceil(most / (redis.isCluster ? buckets : 1));
-  const shares = { jobs: share(limits?.laterJobs), bytes: share(limits?.laterBytes) };
   const { budget } = run.request;
+  const own = budget?.counts?.jobs;
+  const most = own ?? limits?.laterJobs;
+  const shares = { jobs: share(most), bytes: share(limits?.laterBytes) };
   if (run.kind === "text") budget?.checkLater(() => tokenChargeOf(run.request));
   const later = { job, due, digest, ttlMs, record, rates: budget?.ratesIn(queue, job.bucket) };
   let copies = 0;
@@ -47,7 +50,9 @@ export async function submitLater(
     case "too-many":
       throw new InferenceError(
         "tenant_limit",
-        `tenant '${job.tenant}' may have ${limits?.laterJobs} jobs that wait for their time (BATON_DELAYED_LIMIT)`,
+        `tenant '${job.tenant}' may have ${most} jobs that wait for their time ` +
+          `(${own === undefined ? "BATON_DELAYED_LIMIT" : "its limit jobs"})`,
+        tooManyOf("jobs"),
       );
     case "too-large":
       throw new InferenceError(

@@ -5,7 +5,7 @@ import type { Logger } from "pino";
 import { outcomeOf, readKept, stepOf, type Outcome } from "#shared/contract/outcome.js";
 import { encodeRequestId } from "#shared/queue/address.js";
 import { InferenceError } from "#shared/errors.js";
-import { decodeFrame, encodeFrame } from "#shared/frame.js";
+import { decodeFrame, encodeFrame, type FrameMeta } from "#shared/frame.js";
 import { outcomeKey } from "#shared/queue/keys.js";
 import type { GenerationRequest, Inference, InferenceOutcome, InferenceRequest } from "./inference.js";
 import type { Expected, PendingRequests } from "../outcomes/pending.js";
@@ -36,8 +36,7 @@ export class QueuedInference implements Inference {
 
   async infer(request: InferenceRequest): Promise<InferenceOutcome> {
     try {
-      const { outcome, version } = await submit(this.#settings, request);
-      return toInferenceOutcome(outcome, version);
+      return toInferenceOutcome(await submit(this.#settings, request));
     } catch (error) {
       if (!(error instanceof InferenceError)) {
         this.#settings.log.error({ error: error instanceof Error ? error.stack : String(error) }, "submit failed");
@@ -45,7 +44,7 @@ export class QueuedInference implements Inference {
         // The outcome of a request has no place for a limit, because a refused request has none.
         return { kind: "error", code: error.code, message: error.message, limited: error.limited };
       }
-      return toInferenceOutcome(outcomeOf(error), "");
+      return outcomeOf(error);
     }
   }
 
@@ -68,18 +67,19 @@ export async function submitLater(settings: SubmitSettings, request: InferenceRe
 }
 
 async function submit(settings: SubmitSettings, request: InferenceRequest): Promise<Answered> {
-  const { key, known, expected, version } = await admit(settings, request, settings.outcomeTtlMs, undefined);
+  const admitted = await admit(settings, request, settings.outcomeTtlMs, undefined);
+  const { id, key, isRepeated, known, expected, version } = admitted;
   if (known !== undefined) {
     expected.forget();
-    return { outcome: known, version };
+    return { outcome: known, version, id, isRepeated };
   }
   const outcome = await expected.outcome;
   // Without a key no client can ask for this outcome again, so it need not stay for its TTL.
   if (request.idempotencyKey === undefined) settings.sweeper.discard(key);
-  return { outcome, version };
+  return { outcome, version, id, isRepeated };
 }
 
-interface Answered {
+interface Answered extends Pick<Admitted, "id" | "isRepeated"> {
   readonly outcome: Outcome;
   /** The version of the model that has run. */
   readonly version: string;
@@ -90,6 +90,8 @@ interface Admitted {
   readonly id: string;
   /** Redis key of the outcome. */
   readonly key: string;
+  /** Whether an earlier call admitted the request. */
+  readonly isRepeated: boolean;
   readonly expected: Expected;
   /** The outcome, if the request had ended before this call. */
   readonly known: Outcome | undefined;
@@ -118,16 +120,17 @@ async function admit(
     expected.forget();
     throw error;
   }
-  expected.admitted(enqueued.said === "known");
+  const isRepeated = enqueued.said === "known";
+  expected.admitted(isRepeated);
   const outcome = enqueued.said === "known" ? enqueued.outcome : undefined;
   const known = outcome && readKept(outcome.kind, outcome.body);
   const { version } = enqueued;
-  return { id: encodeRequestId(address), key: outcomeKey(address), expected, known, version };
+  return { id: encodeRequestId(address), key: outcomeKey(address), isRepeated, expected, known, version };
 }
 
 /** Makes the request as the worker reads it. */
-export function encodeInference(request: InferenceRequest): Buffer {
-  return encodeFrame(frameMeta(request), request.inputs);
+export function encodeInference(request: InferenceRequest, beside?: FrameMeta): Buffer {
+  return encodeFrame({ ...frameMeta(request), ...beside }, request.inputs);
 }
 
 /** The facts that travel with the inputs. JSON has no bigints, so they become texts. */
@@ -140,8 +143,8 @@ function frameMeta({ outputs, parameters }: InferenceRequest) {
   };
 }
 
-function toInferenceOutcome(outcome: Outcome, version: string): InferenceOutcome {
-  if (outcome.kind === "error") return outcome;
-  const { meta, tensors } = decodeFrame(outcome.body);
-  return { kind: "result", tensors, version, step: stepOf(meta) };
+function toInferenceOutcome({ outcome, version, id, isRepeated }: Answered): InferenceOutcome {
+  if (outcome.kind === "error") return { ...outcome, id, isRepeated };
+  const { meta, tensors, note } = decodeFrame(outcome.body);
+  return { kind: "result", tensors, version, step: stepOf(meta), id, isRepeated, note };
 }

@@ -14,8 +14,16 @@ interface Named extends Waiter {
 function waiting(...all: string[]) {
   const turns = new Turns<Named>(LIMITS);
   const add = (word: string, order: number, since = 0) => {
-    const [name = "", tenant = "", bytes, sequence] = word.split("|");
-    turns.add({ name, tenant, bytes: Number(bytes), sequence, order, since });
+    const [name = "", tenant = "", bytes, sequence, weight] = word.split("|");
+    turns.add({
+      name,
+      tenant,
+      weight: weight === undefined ? undefined : Number(weight),
+      bytes: Number(bytes),
+      sequence,
+      order,
+      since,
+    });
   };
   all.forEach((word, order) => add(word, order));
   const take = (size: "small" | "large") =>
@@ -36,6 +44,41 @@ describe("turns", () => {
     const flood = Array.from({ length: 9 }, (_, i) => `f${i}|flood|1`);
     const { take } = waiting(...flood, "a|t|1", "b|u|1");
     expect([take("small"), take("small")]).toEqual(["f0 a b f1", "f2 f3 f4 f5"]);
+  });
+
+  it("give a tenant as many places as its weight says, and nobody none", () => {
+    const heavy = Array.from({ length: 9 }, (_, i) => `h${i}|heavy|1||6`);
+    const light = Array.from({ length: 9 }, (_, i) => `l${i}|light|1||2`);
+    const { take } = waiting(...heavy, ...light);
+    expect([take("small"), take("small")]).toEqual(["h0 l0 h1 h2", "h3 l1 h4 h5"]);
+  });
+
+  it.each([
+    [{ a: 1, b: 60, c: 60 }],
+    [{ a: 1, b: 100, c: 50 }],
+    [{ a: 3, b: 4 }],
+    [{ a: 5, b: 7, c: 10 }],
+    [{ a: 1, b: 9_999 }],
+  ])("share the places of many calls by weight: %o", (weights: Readonly<Record<string, number>>) => {
+    const all = Object.entries(weights);
+    const sum = all.reduce((total, [, weight]) => total + weight, 0);
+    const turns = new Turns<Waiter>({ bytes: 1_000_000, items: 64 });
+    const places = new Map<string, number>();
+    for (let call = 0, order = 0; call < 50; call++) {
+      for (const [tenant, weight] of all) {
+        const had = places.get(tenant) ?? 0;
+        // Each always has a call's worth of requests waiting.
+        const missing = call === 0 ? 64 : had - (places.get(`${tenant} before`) ?? 0);
+        places.set(`${tenant} before`, had);
+        for (let i = 0; i < missing; i++) {
+          turns.add({ tenant, weight, bytes: 1, sequence: undefined, order: order++, since: 0 });
+        }
+      }
+      for (const { tenant } of turns.next("small").call) places.set(tenant, (places.get(tenant) ?? 0) + 1);
+    }
+    for (const [tenant, weight] of all) {
+      expect(Math.abs((places.get(tenant) ?? 0) - (50 * 64 * weight) / sum)).toBeLessThanOrEqual(2);
+    }
   });
 
   it("come round: who was served is behind those who were not", () => {

@@ -1,14 +1,16 @@
 /**
  * The order of the requests that wait for an admission call, and the choice for the next call.
- * Tenants take turns, so a tenant that sends a flood holds up no other tenant. A call takes many
- * small requests. A large request has a call of its own, beside the calls of small requests. Steps
- * of a sequence keep their order, even if their sizes differ.
+ * Tenants take turns by weight, so a tenant that sends a flood holds up no other tenant. A call
+ * takes many small requests. A large request has a call of its own, beside the calls of small
+ * requests. Steps of a sequence keep their order, even if their sizes differ.
  */
 import type { CallLimits } from "#shared/chunks.js";
 
 /** The facts that decide when a call takes a request. */
 export interface Waiter {
   readonly tenant: string;
+  /** Of the tenant; 1 if absent. */
+  readonly weight?: number | undefined;
   /** Name of the step's sequence; undefined for a request outside of sequences. */
   readonly sequence: string | undefined;
   readonly bytes: number;
@@ -27,11 +29,27 @@ interface Line<One> {
   large: number;
   /** When a call last took a large request, or the tenant came, counted in calls. */
   largeAt: number;
+  /** Virtual time: how many small requests the tenant has given, by its weight. */
+  at: number;
+}
+
+/** The tenant with a request that has given the least, of several the one that gave longer ago. */
+function nextOf<One>(givers: readonly Giver<One>[]): Giver<One> | undefined {
+  let least: Giver<One> | undefined;
+  for (const giver of givers) {
+    if (giver.next === undefined) continue;
+    const difference = giver.line.at - (least?.line.at ?? Infinity);
+    if (least === undefined || difference < 0 || (difference === 0 && giver.given.size < least.given.size)) {
+      least = giver;
+    }
+  }
+  return least;
 }
 
 /** A tenant in a call of small requests. */
 interface Giver<One> {
   readonly tenant: string;
+  readonly line: Line<One>;
   readonly may: Iterator<One, undefined>;
   /** The tenant's next request for the call; undefined if no further request may go. */
   next: One | undefined;
@@ -52,6 +70,8 @@ export class Turns<One extends Waiter> {
   /** By sequence, the orders of its steps that prepare to come again, and the steps behind them. */
   readonly #away = new Map<string, { readonly orders: Set<number>; behind: One[] }>();
   #calls = 0;
+  /** The virtual time of the tenant that gave last. A tenant that comes anew starts there. */
+  #clock = 0;
 
   /** @param limits of one call; a request with more bytes is large */
   constructor(limits: Required<CallLimits>) {
@@ -75,7 +95,7 @@ export class Turns<One extends Waiter> {
       away.behind.push(one);
       return;
     }
-    const line = this.#lines.get(one.tenant) ?? { waiting: [], large: 0, largeAt: this.#calls };
+    const line = this.#lines.get(one.tenant) ?? { waiting: [], large: 0, largeAt: this.#calls, at: this.#clock };
     this.#lines.set(one.tenant, line);
     const after = line.waiting.findLastIndex(({ order }) => order < one.order);
     if (this.#isBehindLarge(one, line, after)) this.#behindLarge.add(one);
@@ -151,36 +171,36 @@ export class Turns<One extends Waiter> {
   }
 
   /**
-   * Each tenant gives one request in turn, until the call is full or no tenant has more that may
-   * go.
+   * The tenant that has given the least, by its weight, gives the next request, until the call is
+   * full or no tenant has more that may go.
    */
   #takeSmall(): One[] {
     const { bytes, items } = this.#limits;
     const call: One[] = [];
     let room = bytes;
-    let givers: Giver<One>[] = [];
-    for (const [tenant, { waiting, large }] of this.#lines) {
+    const givers: Giver<One>[] = [];
+    for (const [tenant, line] of this.#lines) {
       if (givers.length === items) break;
-      if (waiting.length === large) continue;
-      const may = this.#smallOf(waiting);
+      if (line.waiting.length === line.large) continue;
+      const may = this.#smallOf(line.waiting);
       const { value } = may.next();
       // A tenant without a request that may go stays in front, and takes no place in this call.
-      if (value !== undefined) givers.push({ tenant, may, next: value, given: new Set() });
+      if (value !== undefined) givers.push({ tenant, line, may, next: value, given: new Set() });
     }
-    const all = givers;
-    while (givers.length > 0 && call.length < items) {
-      givers = givers.filter((giver) => {
-        const { may, next, given } = giver;
-        if (call.length === items) return true;
-        if (next === undefined || next.bytes > room) return false;
-        room -= next.bytes;
-        given.add(next);
-        call.push(next);
-        giver.next = may.next().value;
-        return true;
-      });
+    while (call.length < items) {
+      const giver = nextOf(givers);
+      if (giver?.next === undefined) break;
+      const { line, may, next, given } = giver;
+      // A request that does not fit begins the tenant's part of a later call.
+      giver.next = next.bytes > room ? undefined : may.next().value;
+      if (next.bytes > room) continue;
+      room -= next.bytes;
+      given.add(next);
+      call.push(next);
+      this.#clock = Math.max(this.#clock, line.at);
+      line.at += 1 / (next.weight ?? 1);
     }
-    for (const { tenant, given } of all) this.#serve(tenant, given);
+    for (const { tenant, given } of givers) this.#serve(tenant, given);
     return call;
   }
 

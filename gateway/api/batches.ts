@@ -136,6 +136,7 @@ export const batchEndpoints = [
     method: "POST",
     path: "/v1/batches",
     right: "jobs",
+    admits: true,
     does: "Makes a batch, which runs each line of its input file as a request.",
     members: orderMembers,
     answers: { 200: { says: "The batch.", shape: batchShape } },
@@ -149,7 +150,7 @@ export const batchEndpoints = [
         ...given.completion_window,
         metadata: given.metadata ?? null,
       };
-      const { batch, isReplayed } = await batches.make(asked.caller, order, key);
+      const { batch, isReplayed } = await batches.make(asked.caller, order, key, asked.budget());
       return withHeaders(jsonReply(batch), isReplayed ? { "idempotent-replayed": "true" } : {});
     },
   }),

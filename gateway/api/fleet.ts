@@ -33,6 +33,7 @@ const workerShape = () =>
       }),
     ),
     failed: z.array(z.strictObject({ name: z.string(), version: z.string().optional(), reason: z.string() })),
+    metrics: z.string().optional(),
   });
 
 const modelShape = () =>
@@ -49,7 +50,17 @@ const modelShape = () =>
   });
 
 const processesShape = () =>
-  z.array(z.strictObject({ name: z.string(), host: z.string(), pid: z.number(), started_at: z.string() })).optional();
+  z
+    .array(
+      z.strictObject({
+        name: z.string(),
+        host: z.string(),
+        pid: z.number(),
+        started_at: z.string(),
+        metrics: z.string().optional(),
+      }),
+    )
+    .optional();
 
 const queueShape = () => {
   const load = { requests: count, bytes: count };
@@ -95,6 +106,17 @@ export const ownFleetShape = () =>
     queue: z.strictObject({ tenants: z.array(z.strictObject({ name: z.string(), requests: count, bytes: count })) }),
   });
 
+const targetsShape = () =>
+  z.array(
+    z.strictObject({
+      targets: z.array(z.string()),
+      labels: z.strictObject({
+        baton_role: z.enum(["gateway", "jobs", "worker"]),
+        baton_process: z.string(),
+      }),
+    }),
+  );
+
 export const fleetEndpoints = [
   endpoint({
     method: "GET",
@@ -113,5 +135,14 @@ export const fleetEndpoints = [
         queue: { tenants: [{ name: tenant, ...(await fleet.loadOf(tenant)) }] },
       });
     },
+  }),
+  endpoint({
+    method: "GET",
+    path: "/v2/fleet/targets",
+    right: "operator",
+    isTenantOptional: true,
+    does: "Names every process with metrics for Prometheus (`http_sd`); the token of metrics opens the path, too.",
+    answers: { 200: { says: "The addresses of metrics.", shape: targetsShape } },
+    handle: async (_, fleet) => jsonReply(await fleet.targets()),
   }),
 ];

@@ -44,8 +44,29 @@ export const keyShape = () =>
     source: z.literal("redis"),
   });
 export const newKeyShape = () => keyShape().extend({ key: z.string() });
+const standingShape = () => z.strictObject({ remaining: z.number(), reset: z.number() });
 const whoAmIShape = () =>
-  z.strictObject({ tenant: z.string(), auth: z.enum(["off", "keys", "jwt"]), key: keyShape().nullable() });
+  z.strictObject({
+    tenant: z.string(),
+    auth: z.enum(["off", "keys", "jwt"]),
+    key: keyShape().nullable(),
+    limits: limitsShape("tenant"),
+    used: z.strictObject({
+      requests: standingShape().optional(),
+      tokens: standingShape().optional(),
+      concurrent_streams: z.number().optional(),
+      open_readers: z.number().optional(),
+      queued_requests: z.number(),
+      queued_bytes: z.number(),
+      live_sequences: z.number(),
+      jobs: z.number(),
+      schedules: z.number(),
+      webhooks: z.number(),
+      batches: z.number(),
+      files: z.number(),
+      file_bytes: z.number(),
+    }),
+  });
 
 /** Operators print names on terminals: no control character, and none that turns the writing. */
 const PLAIN = "^[^\\u0000-\\u001f\\u007f-\\u009f\\u202a-\\u202e\\u2066-\\u2069]*$";
@@ -85,9 +106,9 @@ export const keyEndpoints = [
     method: "GET",
     path: "/v2/whoami",
     right: "any",
-    does: "Shows the caller's tenant and key.",
+    does: "Shows the caller's tenant and key, the limits in force, and how much of them is used.",
     answers: { 200: { says: "The tenant, and the key if the deployment asks for keys.", shape: whoAmIShape } },
-    handle: ({ caller }, keys) => jsonReply(keys.whoami(caller)),
+    handle: async ({ caller }, keys) => jsonReply(await keys.whoami(caller)),
   }),
   endpoint({
     method: "GET",

@@ -38,7 +38,7 @@ const tensorsShape = () =>
     ),
   });
 
-const statusShape = () =>
+export const statusShape = () =>
   z.strictObject({
     id: z.string(),
     model_name: z.string(),

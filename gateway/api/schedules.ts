@@ -57,7 +57,7 @@ const makeEndpoints = forModel(
       const key = asked.idempotencyKey();
       const target = await schedules.target(asked.caller, model);
       const read = await asked.body({}, (bytes) => schedules.read(target, bytes));
-      const made = await schedules.make(target, read, key);
+      const made = await schedules.make(asked.caller, target, read, key);
       return withHeaders(jsonTextReply(viewOf(made), 201), {
         location: `/v2/schedules/${made.schedule.id}`,
         ...(made.isReplayed && { "idempotent-replayed": "true" }),

@@ -15,6 +15,7 @@ export type AuditEvent =
   | "auth_failed"
   | "scope_refused"
   | "rate_limited"
+  | "quota_exhausted"
   | "ticket_issued"
   | "subscription_issued"
   | "acted_for"
@@ -68,6 +69,7 @@ const REFUSALS: ReadonlySet<AuditEvent> = new Set([
   "auth_failed",
   "scope_refused",
   "rate_limited",
+  "quota_exhausted",
   "host_refused",
   "origin_refused",
   "reply_forged",
@@ -130,7 +132,7 @@ export class Audit {
 }
 
 /** Replaces each character of a secret before the cut, because a part of a secret is one, too. */
-function withoutSecrets(text: string): string {
+export function withoutSecrets(text: string): string {
   return text
     .slice(0, LONGEST_TEXT + BEHIND_CUT)
     .replaceAll(SECRETS, (secret) => "*".repeat(secret.length))

@@ -21,7 +21,7 @@ function known({ id, text }: NewKey, more: object = {}, tenant?: object, under =
 function authenticator(...keys: KnownKey[]): Authenticator {
   const byId = new Map(keys.map((one) => [one.key.id, one]));
   return new Authenticator({
-    keys: { find: (id) => byId.get(id) },
+    keys: { find: (id) => byId.get(id), peek: (id) => byId.get(id) },
     peppers: [pepper, former],
     now: () => NOW,
   });
@@ -57,7 +57,7 @@ describe("a key", () => {
 
   it("is good if Redis has to be asked", async () => {
     const judge = new Authenticator({
-      keys: { find: () => Promise.resolve(known(key)) },
+      keys: { find: () => Promise.resolve(known(key)), peek: () => undefined },
       peppers: [pepper],
       now: () => NOW,
     });
@@ -87,6 +87,21 @@ describe("a key", () => {
     for (const text of [other.text, newKey().text, "a.b.c", `${key.text}x`]) {
       expect(await judged(judge, text)).toBe("invalid_api_key");
     }
+  });
+
+  it("is known without asking if it was judged before, and no other credential is", async () => {
+    const [other, expired] = [newKey(), newKey()];
+    const judge = authenticator(known(key), known(other), known(expired, { expiresAt: NOW }));
+    const wrong = newKey(key.id).text;
+    const texts = [key.text, other.text, expired.text, wrong, newKey().text, "a.b.c", `${key.text}x`];
+    expect(texts.map((text) => judge.known(asked(text)))).toEqual(texts.map(() => undefined));
+    for (const text of texts) await judged(judge, text);
+    expect(texts.map((text) => judge.known(asked(text))?.keyId)).toEqual([
+      key.id,
+      other.id,
+      expired.id,
+      ...Array.from({ length: 4 }, () => undefined),
+    ]);
   });
 
   it("may use the models that it and its tenant allow", async () => {
@@ -124,7 +139,7 @@ describe("a ticket", () => {
     const reader = { tenant: "acme", keyId: key.id, scopes: ["read"] };
     expect(await read(authenticator(known(key)), ticket())).toEqual(reader);
     const asking = new Authenticator({
-      keys: { find: () => Promise.resolve(known(key)) },
+      keys: { find: () => Promise.resolve(known(key)), peek: () => undefined },
       peppers: [former, pepper],
       now: () => NOW,
     });
@@ -150,5 +165,20 @@ describe("a ticket", () => {
   it("that an operator got for a tenant reads as that tenant", async () => {
     const judge = authenticator(known(key, { scopes: ["operator", "read"] }));
     expect(await read(judge, ticket({ tenant: "other" }))).toMatchObject({ tenant: "other", scopes: ["read"] });
+  });
+
+  it("that an operator got for a tenant has the limits of that tenant", async () => {
+    const own = known(key, { scopes: ["operator", "read"] }, { limits: { open_readers: 1 } });
+    const record = tenantRecord.parse({ id: "other", limits: { open_readers: 7 } });
+    const judge = new Authenticator({
+      keys: { find: () => own, peek: () => own },
+      peppers: [pepper],
+      now: () => NOW,
+      tenants: { tenant: () => ({ record }) },
+    });
+    const given = { authorization: [], apiKey: [], target: "/v2" };
+    const tickets = { texts: [ticket({ tenant: "other" })], request: "r.0.m" };
+    const { budget } = await judge.judge({ ...given, tickets });
+    expect(budget?.readers).toEqual([{ name: "t:other", most: 7 }]);
   });
 });

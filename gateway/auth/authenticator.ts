@@ -4,7 +4,7 @@
  * about which keys there are.
  */
 import { hash, randomBytes, timingSafeEqual } from "node:crypto";
-import { errorKinds, fixedError } from "#shared/errors.js";
+import { errorKinds, fixedError, InferenceError } from "#shared/errors.js";
 import { AuthFailure } from "./owner/auth-failure.js";
 import { readCredential, type CredentialTexts } from "./credential.js";
 import { faultOf } from "./owner/fault.js";
@@ -20,9 +20,9 @@ import type { TenantLookup, Tokens } from "./tokens/tokens.js";
 
 export interface AuthenticatorSettings {
   /** Undefined if no API key is good here. */
-  readonly keys: Pick<KnownKeys, "find"> | undefined;
+  readonly keys: Pick<KnownKeys, "find" | "peek"> | undefined;
   /** Undefined if no token is good here. */
-  readonly tokens?: Pick<Tokens, "judge" | "ofTicket"> | undefined;
+  readonly tokens?: Pick<Tokens, "judge" | "ofTicket" | "known"> | undefined;
   /** The secrets under which records hold keys, the newest first. Several while one is replaced. */
   readonly peppers: readonly Buffer[];
   /** Redis ms, by which keys expire. */
@@ -37,7 +37,8 @@ export interface AuthenticatorSettings {
 
 /** A key whose secret was right once. */
 interface Verified {
-  readonly digest: Buffer;
+  /** In latin1, because a buffer for each key takes twice the memory. */
+  readonly digest: string;
   readonly owner: Owner;
   /** The version for which the owner was made. */
   readonly version: number;
@@ -51,7 +52,15 @@ const NOBODY: KnownKey = {
   key: keyRecord.parse({ id: "0".repeat(12), tenant: "nobody", hash: hashText(Buffer.alloc(32)), scopes: [] }),
   tenant: undefined,
 };
-const NONE = Buffer.alloc(32);
+const NONE = "\0".repeat(32);
+/** Many records share a list of scopes. */
+const sets = new WeakMap<readonly Scope[], ReadonlySet<Scope>>();
+
+function setOf(scopes: readonly Scope[]): ReadonlySet<Scope> {
+  const known = sets.get(scopes) ?? new Set(scopes);
+  sets.set(scopes, known);
+  return known;
+}
 
 export class Authenticator {
   readonly #settings: AuthenticatorSettings;
@@ -82,13 +91,32 @@ export class Authenticator {
     return known instanceof Promise ? known.then((found) => this.#check(found, text)) : this.#check(known, text);
   }
 
+  /**
+   * Whose requests with this credential were when it was judged last. Says nothing about whether it
+   * is still good, and costs as much for a wrong secret of a known key as for an unknown one.
+   * @returns undefined if it was never judged, or is not remembered
+   */
+  known(given: CredentialTexts): Owner | undefined {
+    try {
+      const { kind, text } = readCredential(given);
+      const { keys, tokens } = this.#settings;
+      if (kind === "token") return tokens?.known(text);
+      const id = kind === "key" ? keyId(text) : undefined;
+      const known = id === undefined ? undefined : keys?.peek(id);
+      const verified = known && this.#verified.get(known);
+      return verified && this.#isSame(verified, this.#quick(text)) ? verified.owner : undefined;
+    } catch (error) {
+      if (error instanceof InferenceError) return undefined;
+      throw error;
+    }
+  }
+
   #check(known: KnownKey | undefined, text: string): Owner {
     const compared = known ?? NOBODY;
     const verified = this.#verified.get(compared);
-    // A fast hash is enough for a comparison within one process: it never leaves the memory.
-    const quick = hash("sha256", this.#salt + text, "buffer");
+    const quick = this.#quick(text);
     const version = this.#settings.version?.() ?? 0;
-    if (timingSafeEqual(quick, verified?.digest ?? NONE) && verified !== undefined) {
+    if (this.#isSame(verified, quick) && verified !== undefined) {
       if (verified.version === version) return this.#whileGood(compared, verified.owner);
       return this.#remember(compared, quick, version);
     }
@@ -99,10 +127,19 @@ export class Authenticator {
     return this.#remember(known, quick, version);
   }
 
+  /** A fast hash is enough for a comparison within one process: it never leaves the memory. */
+  #quick(text: string): Buffer {
+    return hash("sha256", this.#salt + text, "buffer");
+  }
+
+  #isSame(verified: Verified | undefined, quick: Buffer): boolean {
+    return timingSafeEqual(quick, Buffer.from(verified?.digest ?? NONE, "latin1"));
+  }
+
   /** @param digest of the right key */
   #remember(known: KnownKey, digest: Buffer, version: number): Owner {
     const owner = this.#ownerOf(known);
-    this.#verified.set(known, { digest, owner, version });
+    this.#verified.set(known, { digest: digest.toString("latin1"), owner, version });
     return this.#whileGood(known, owner);
   }
 
@@ -124,13 +161,19 @@ export class Authenticator {
     const reader = { ...owner, tenant, scopes: READS };
     if (tenant === owner.tenant) return reader;
     requireScope(owner, "operator");
-    return this.#unlessSuspended(reader);
+    return this.#actingReader(reader, known);
   }
 
-  async #unlessSuspended(reader: Owner): Promise<Owner> {
-    const found = await this.#settings.tenants?.tenant(reader.tenant);
-    if (found?.record?.state === "suspended") throw fixedError("tenant_suspended", "usual");
-    return reader;
+  /** A reader of a tenant that its operator acts for: the limits are those of that tenant. */
+  async #actingReader(reader: Owner, { key }: KnownKey): Promise<Owner> {
+    const { tenant } = reader;
+    const record = (await this.#settings.tenants?.tenant(tenant))?.record;
+    if (record?.state === "suspended") throw fixedError("tenant_suspended", "usual");
+    return { ...reader, budget: budgetOf(key, this.#limitsOf(tenant, record), key.id) };
+  }
+
+  get #limitsOf(): LimitsOf {
+    return this.#settings.limitsOf ?? limitsInForce;
   }
 
   /** @throws InferenceError if the key or its tenant is good no longer */
@@ -146,8 +189,8 @@ export class Authenticator {
       keyId: key.id,
       key,
       expiresAt: key.expiresAt,
-      budget: budgetOf(key, (this.#settings.limitsOf ?? limitsInForce)(key.tenant, tenant)),
-      scopes: new Set(key.scopes),
+      budget: budgetOf(key, this.#limitsOf(key.tenant, tenant), key.id),
+      scopes: setOf(key.scopes),
       models: key.models,
       mayUse: (model) => allows(key.models, model) && (tenant === undefined || allows(tenant.models, model)),
     };

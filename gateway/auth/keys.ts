@@ -12,7 +12,7 @@ import { timeAt } from "#shared/redis/clock.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { digestOf, last4, newKey } from "./key.js";
 import { keyView, stateOf, type KeyView } from "./key-view.js";
-import { hashText, keyRecord, type KeyRecord } from "./owner/records.js";
+import { hashText, keyRecord, recordText, type KeyRecord } from "./owner/records.js";
 import type { Limits } from "./owner/limits.js";
 import type { Scope } from "./owner/scopes.js";
 
@@ -211,7 +211,7 @@ export class Keys {
     const isOperator = scopes.includes("operator") && revokedAt === null;
     const key = { id, tenant, operatorUntil: isOperator ? (expiresAt ?? Infinity) : undefined };
     const ttlMs = revokedAt === null ? undefined : REVOKED_KEPT_MS;
-    const to = { from, to: JSON.stringify(record), ...(ttlMs !== undefined && { ttlMs }) };
+    const to = { from, to: recordText(record), ...(ttlMs !== undefined && { ttlMs }) };
     return writeKey(this.#settings.redis, key, to, spares);
   }
 

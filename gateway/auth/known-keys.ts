@@ -37,10 +37,20 @@ const MOST_KNOWN = 20_000;
 const MOST_TENANTS = 20_000;
 /** Most ids without a key to remember. */
 const MOST_UNKNOWN = 10_000;
-/** Look-ups that come within this time, in ms, are one call. */
+/** While Redis answers a look-up, those that come within this time, in ms, are one call. */
 const GATHER_MS = 5;
 /** Most look-ups of a second. A client that guesses keys costs Redis no more. */
 const MOST_LOOKS = 200;
+/**
+ * The shortest and the longest time, in ms, after which a look-up beyond them is refused. Without a
+ * wait, a client that guesses takes all of the gateway's time for refusals. The times differ, or
+ * guesses that came together would be refused together, and come together again.
+ */
+const REFUSED_AFTER_MS = [1_000, 3_000] as const;
+/** Different times between these two. */
+const REFUSAL_TIMES = 128;
+/** Most look-ups that wait for their refusals. */
+const MOST_WAITING = 10_000;
 /** Keys that one call reads again. */
 const READ_AT_ONCE = 500;
 /** Time between two looks for changes, in ms; less if `staleMs` is short. */
@@ -60,6 +70,10 @@ export class KnownKeys {
   /** Look-ups under way or about to be. */
   readonly #asked = new Map<string, Promise<KnownKey | undefined>>();
   #gathering: { readonly ids: string[]; readonly answer: Promise<ReadonlyMap<string, KnownKey>> } | undefined;
+  /** Calls for look-ups that Redis has not answered. */
+  #reading = 0;
+  /** Look-ups that wait for their refusals. */
+  #waiting = 0;
   /** The look-ups of this second. */
   #looks = { since: -Infinity, count: 0 };
   /** The place in the stream of changes; undefined before the first look. */
@@ -83,8 +97,8 @@ export class KnownKeys {
 
   /**
    * @returns undefined if there is no such key; a promise if Redis has to be asked
-   * @throws InferenceError `unavailable` if Redis has been away for too long, or if too many keys
-   * are looked up
+   * @throws InferenceError `unavailable` if Redis has been away for too long, or after seconds if
+   * too many keys are looked up
    */
   find(id: string): KnownKey | undefined | Promise<KnownKey | undefined> {
     const now = this.#world.now();
@@ -230,12 +244,24 @@ export class KnownKeys {
 
   #ask(id: string, now: number): Promise<KnownKey | undefined> {
     if (now - this.#looks.since >= 1_000) this.#looks = { since: now, count: 0 };
-    if (!this.#wasKnown.has(id) && ++this.#looks.count > MOST_LOOKS) throw fixedError("unavailable", "keys");
+    if (!this.#wasKnown.has(id) && ++this.#looks.count > MOST_LOOKS) return this.#refuseSoon();
     const asked = this.#look(id).finally(() => {
       if (this.#asked.get(id) === asked) this.#asked.delete(id);
     });
     this.#asked.set(id, asked);
     return asked;
+  }
+
+  /** @throws InferenceError `unavailable` */
+  async #refuseSoon(): Promise<never> {
+    if (this.#waiting < MOST_WAITING) {
+      const [least, most] = REFUSED_AFTER_MS;
+      const share = (this.#looks.count % REFUSAL_TIMES) / REFUSAL_TIMES;
+      this.#waiting++;
+      await delay(least + share * (most - least), undefined, this.#world);
+      this.#waiting--;
+    }
+    throw fixedError("unavailable", "keys");
   }
 
   async #look(id: string): Promise<KnownKey | undefined> {
@@ -255,13 +281,15 @@ export class KnownKeys {
     return known;
   }
 
-  /** Looks up this id together with the others of the next milliseconds. */
+  /** Looks up this id at once, or with others if a look-up is under way. */
   #gather(id: string): Promise<ReadonlyMap<string, KnownKey>> {
     if (this.#gathering === undefined) {
       const ids: string[] = [];
-      const answer = delay(GATHER_MS, undefined, this.#world).then(() => {
+      const wait = this.#reading === 0 ? Promise.resolve() : delay(GATHER_MS, undefined, this.#world);
+      const answer = wait.then(() => {
         this.#gathering = undefined;
-        return this.#read(ids);
+        this.#reading++;
+        return this.#read(ids).finally(() => this.#reading--);
       });
       this.#gathering = { ids, answer };
     }

@@ -3,9 +3,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
+import { listenerSettings } from "#shared/listening/settings.js";
 import { authSettings, authTerms } from "./settings.js";
 
 const schema = z.object({
+  ...listenerSettings,
   ...authSettings,
   BATON_HOST: z.string(),
   BATON_TENANT_HEADER: z.string().default(""),
@@ -95,7 +97,12 @@ describe("a gateway with keys", () => {
     });
   });
 
-  it.each(["", "short", Buffer.alloc(31).toString("base64"), "x\n".repeat(3)])(
+  it("does not start with an empty file", () => {
+    const env = { BATON_AUTH: "keys", BATON_AUTH_SECRET_FILE: file("") };
+    expect(() => terms(env)).toThrow("BATON_AUTH_SECRET_FILE names an empty file");
+  });
+
+  it.each(["short", Buffer.alloc(31).toString("base64"), "x\n".repeat(3)])(
     "does not start with the pepper %j",
     (text) => {
       expect(() => terms({ BATON_AUTH: "keys", BATON_AUTH_SECRET_FILE: file(text) })).toThrow(

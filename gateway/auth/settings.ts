@@ -4,14 +4,10 @@
  */
 import { z } from "zod";
 import { UnusableError } from "#shared/exit.js";
+import { isLoopback, listenerSettings, parseOpen, type OpenGroup } from "#shared/listening/settings.js";
 import { parseLimits, type TenantLimits } from "./owner/limits.js";
 import { readPeppers } from "./pepper.js";
 import { tokenSettings, tokenTerms, type TokenTerms } from "./tokens/settings.js";
-
-const openGroups = ["health", "metadata"] as const;
-
-/** The groups of paths that a deployment may leave open to requests without a key. */
-export type OpenGroup = (typeof openGroups)[number];
 
 export const authSettings = {
   BATON_AUTH: z
@@ -23,23 +19,13 @@ export const authSettings = {
         "of an identity provider. `keys,jwt`: both. Unset: `off` if the gateway listens on a loopback address; " +
         "otherwise the gateway does not start.",
     ),
-  BATON_PUBLISH: z
-    .string()
-    .optional()
-    .describe(
-      "The address on which the port of a gateway's container is published. The gateway judges this address in " +
-        "place of `BATON_HOST`. Docker Compose sets it.",
-    ),
-  BATON_INSECURE: z
-    .enum(["1"])
-    .optional()
-    .describe("`1`: a gateway starts with `BATON_AUTH=off` although other machines reach it. Unset: it does not."),
   BATON_ADMIN_API: z
     .enum(["on", "off"])
     .default("on")
     .describe(
       "`off`: clients of this gateway cannot make, change or remove API keys and tenants, and get 501. The program " +
-        "`npm run keys` still can.",
+        "`npm run keys` still can. `npm run keys -- acl` with `off` makes users of Redis by which gateways cannot " +
+        "change them either.",
     ),
   BATON_AUTH_SECRET_FILE: z
     .string()
@@ -93,18 +79,11 @@ export const authSettings = {
     .describe(
       "How long, in ms, a gateway lets known API keys in while Redis is away. After that clients get 503. 0: not at all.",
     ),
-  BATON_AUTH_OPEN: z
-    .string()
-    .default("health")
-    .refine((text) => parseOpen(text) !== undefined, "must be `none`, or of `health` and `metadata`, comma-separated")
-    .describe(
-      "The paths that need no API key, comma-separated: `health` (health checks), `metadata` (the server's and the " +
-        "models' descriptions); or `none`.",
-    ),
   ...tokenSettings,
 };
 
 const authConfig = z.object({
+  ...listenerSettings,
   ...authSettings,
   BATON_HOST: z.string(),
   BATON_TENANT_HEADER: z.string(),
@@ -193,21 +172,6 @@ function keysFile({ BATON_KEYS_FILE: path, BATON_KEYS_STORE: store }: AuthConfig
     throw new UnusableError("BATON_KEYS_STORE is redis, so BATON_KEYS_FILE would do nothing: unset one of them.");
   }
   return { path, isAlone: store === "file" };
-}
-
-/** @returns undefined if the text names a group that does not exist */
-function parseOpen(text: string): OpenGroup[] | undefined {
-  if (text === "none") return [];
-  const groups = text.split(",").map((group) => group.trim());
-  return groups.every((group) => (openGroups as readonly string[]).includes(group))
-    ? (groups as OpenGroup[])
-    : undefined;
-}
-
-function isLoopback(address: string): boolean {
-  // Docker Compose needs an address of IPv6 in brackets.
-  const host = address.replace(/^\[(.*)\]$/, "$1");
-  return host === "localhost" || host === "::1" || /^127(?:\.\d{1,3}){3}$/.test(host);
 }
 
 function openToAll(auth: string | undefined, setting: string, address: string): string {

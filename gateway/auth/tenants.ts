@@ -4,6 +4,8 @@
  * submitted it.
  */
 import { fixedError } from "#shared/errors.js";
+import { NO_KEY } from "#shared/contract/usage.js";
+import { asksForKeys } from "#shared/queue/deployment.js";
 import { readTenants } from "#shared/queue/owners/owners.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { askRedis } from "../admission/ask-redis.js";
@@ -18,8 +20,7 @@ export interface TenantTerms {
   readonly mayUse: (model: string) => boolean;
   /** The limits of the tenant that are in force. */
   readonly limited: LimitedTenant;
-  /** Undefined if the tenant has no limits. */
-  readonly budget: RequestBudget | undefined;
+  readonly budget: RequestBudget;
 }
 
 export interface TenantsSettings {
@@ -38,6 +39,8 @@ export class Tenants {
   readonly #settings: TenantsSettings;
   readonly #known = new Map<string, { readonly since: number; readonly record: Promise<TenantRecord | undefined> }>();
 
+  #asked: { readonly since: number; readonly said: Promise<boolean> } | undefined;
+
   constructor(settings: TenantsSettings) {
     this.#settings = settings;
   }
@@ -46,13 +49,30 @@ export class Tenants {
   async termsOf(tenant: string): Promise<TenantTerms> {
     const record = await this.#find(tenant);
     if (record?.state === "suspended") throw fixedError("tenant_suspended", "usual");
-    const limited = (this.#settings.limitsOf ?? limitsInForce)(tenant, record);
-    const budget = workBudgetOf(limited);
+    const limited = await this.limitsOf(tenant);
     return {
       mayUse: (model) => record === undefined || allows(record.models, model),
       limited,
-      budget: budget && new RequestBudget(budget),
+      budget: new RequestBudget(workBudgetOf(limited, (await this.#countsUsage()) ? NO_KEY : undefined)),
     };
+  }
+
+  /**
+   * The limits of the tenant that are in force, also if it is suspended.
+   * @throws InferenceError `unavailable`
+   */
+  async limitsOf(tenant: string): Promise<LimitedTenant> {
+    return (this.#settings.limitsOf ?? limitsInForce)(tenant, await this.#find(tenant));
+  }
+
+  /** Without keys nobody may read usage, and nobody counts it. */
+  async #countsUsage(): Promise<boolean> {
+    const { redis, now = () => performance.now() } = this.#settings;
+    if (this.#asked === undefined || now() - this.#asked.since >= STALE_MS) {
+      this.#asked = { since: now(), said: askRedis(() => asksForKeys(redis)) };
+      this.#asked.said.catch(() => (this.#asked = undefined));
+    }
+    return this.#asked.said;
   }
 
   #find(tenant: string): Promise<TenantRecord | undefined> {

@@ -5,6 +5,8 @@ import { batchKeys } from "#shared/queue/keys.js";
 import { writeBatch, type BatchLimits } from "#shared/queue/batches/write-batch.js";
 import { timeAt } from "#shared/redis/clock.js";
 import type { RedisClient } from "#shared/redis/connect.js";
+import { askRedis, changeInRedis } from "../admission/ask-redis.js";
+import { tooManyOf, type RequestBudget } from "../admission/budget.js";
 import { batchText, hasEnded, parseBatch, type Batch } from "./batch.js";
 
 const limits: BatchLimits = { keptMs: 30 * 86_400_000, open: 200, known: 10_000 };
@@ -17,9 +19,12 @@ export interface ReadBatch {
 
 export class Batches {
   readonly #redis: RedisClient;
+  readonly #buckets: number;
 
-  constructor(redis: RedisClient) {
+  /** @param buckets of the deployment */
+  constructor(redis: RedisClient, buckets: number) {
     this.#redis = redis;
+    this.#buckets = buckets;
   }
 
   /** Redis's time, in ms since 1970, by which batches expire. */
@@ -28,17 +33,34 @@ export class Batches {
   }
 
   /**
+   * Makes a batch, which counts in the rates of requests of its client as a single request. In a
+   * Redis Cluster batches lie beside all buckets, and have a bucket's share of the rates.
+   * @param budget of the client; undefined if it has no limits
    * @returns the batch, and whether an earlier call has made it
-   * @throws InferenceError `batch_limit`, `idempotency_mismatch`
+   * @throws InferenceError `batch_limit`, `rate_limit_exceeded`, `idempotency_mismatch`,
+   * `outcome_unknown` or `unavailable`
    */
-  async make(batch: Batch): Promise<{ readonly batch: Batch; readonly isReplayed: boolean }> {
-    const said = await this.#write(batch, undefined);
-    if (said === "written") return { batch, isReplayed: false };
-    if (said === "full") {
-      const why = `there are ${limits.open} batches that have not ended, and no more are allowed`;
-      throw new InferenceError("batch_limit", why);
+  async make(
+    batch: Batch,
+    budget: RequestBudget | undefined,
+  ): Promise<{ readonly batch: Batch; readonly isReplayed: boolean }> {
+    const { tenant, id } = batch;
+    const rates = budget?.ratesIn({ redis: this.#redis, buckets: this.#buckets }, 0);
+    const change = { tenant, id, from: undefined, to: batchText(batch), isOpen: true, rates };
+    const open = budget?.counts?.batches ?? limits.open;
+    let copies = 0;
+    const made = await changeInRedis(() => writeBatch(this.#redis, change, { ...limits, open }, copies++ > 0));
+    if (made.said === "too-soon") {
+      if (budget === undefined) throw new TypeError("a client without a budget cannot make a batch too soon");
+      throw budget.refused(made.name, made.waitUs);
     }
-    const there = await this.read(batch.tenant, batch.id);
+    if (made.said === "full") {
+      const why = `there are ${open} batches that have not ended, and no more are allowed`;
+      throw new InferenceError("batch_limit", why, tooManyOf("batches"));
+    }
+    budget?.admitted(made.rates);
+    if (made.said === "written") return { batch, isReplayed: false };
+    const there = await askRedis(() => this.read(tenant, id));
     if (there === undefined) throw fixedError("outcome_unknown", "change");
     if (there.batch.digest !== batch.digest) throw fixedError("idempotency_mismatch", "usual");
     return { batch: there.batch, isReplayed: true };
@@ -67,17 +89,14 @@ export class Batches {
    * @returns the batch as it is now; undefined if another change came first
    */
   async change({ text }: ReadBatch, to: Batch, isOpen = true): Promise<ReadBatch | undefined> {
-    const said = await this.#write(to, text, isOpen);
-    return said === "written" ? { batch: to, text: batchText(to) } : undefined;
+    const { tenant, id } = to;
+    const change = { tenant, id, from: text, to: batchText(to), isOpen };
+    const { said } = await writeBatch(this.#redis, change, limits);
+    return said === "written" ? { batch: to, text: change.to } : undefined;
   }
 
   /** Removes a batch that has ended from the open batches. */
   async close(read: ReadBatch): Promise<void> {
     if (hasEnded(read.batch)) await this.change(read, read.batch, false);
-  }
-
-  #write(batch: Batch, from: string | undefined, isOpen = true) {
-    const { tenant, id } = batch;
-    return writeBatch(this.#redis, { tenant, id, from, to: batchText(batch), isOpen }, limits);
   }
 }

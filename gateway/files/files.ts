@@ -23,11 +23,15 @@ import { useFile } from "#shared/queue/files/use-file.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { delay } from "#shared/retry.js";
 import { askRedis, changeInRedis } from "../admission/ask-redis.js";
+import { tooManyOf, type CountLimits } from "../admission/budget.js";
+
+/** The limits of files, of which `fileBytes` is for each. */
+type Limits = FileLimits & { readonly fileBytes: number };
 
 export interface FilesSettings {
   readonly redis: RedisClient;
   readonly store: ObjectStore;
-  readonly limits: FileLimits & { readonly fileBytes: number };
+  readonly limits: Limits;
   readonly ttlMs: number;
   readonly log: Logger;
 }
@@ -63,6 +67,9 @@ const TIDY_EVERY_MS = 5_000;
 const AGAIN_MS = 60_000;
 const TIDIED_AT_ONCE = 20;
 
+/** The tenant's own limits; what is absent is as the deployment says. */
+type OwnLimits = Pick<CountLimits, "files" | "file_bytes">;
+
 export class Files {
   readonly store: ObjectStore;
   readonly #settings: FilesSettings;
@@ -72,29 +79,28 @@ export class Files {
     this.store = settings.store;
   }
 
-  get limits() {
-    return this.#settings.limits;
-  }
-
   /**
    * Stores a file. A second write of a stored file changes nothing. After a failure nothing of the
    * file is left, except that after `outcome_unknown` the file may be whole.
    * @param terms called after the last byte of `source`
+   * @param own limits of the tenant; undefined if it has none
    * @throws InferenceError, and each error of `source` and `terms`
    */
   async write(
     address: FileAddress,
     source: AsyncIterable<Uint8Array>,
     terms: () => Promise<FileTerms> | FileTerms,
+    own?: OwnLimits,
   ): Promise<StoredFile> {
-    const said = await this.#reserve(address, 0, true);
+    const limits = this.#limitsOf(own);
+    const said = await this.#reserve(address, 0, true, limits);
     if (said !== "reserved") {
       const kept = said === "gone" ? await this.find(address) : undefined;
       if (kept !== undefined) return kept;
-      throw await this.#refusal(address.tenant, said);
+      throw await this.#refusal(address.tenant, said, limits);
     }
     try {
-      const bytes = await this.store.put(address.id, this.#counted(address, source));
+      const bytes = await this.store.put(address.id, this.#counted(address, source, limits));
       const { ttlMs = this.#settings.ttlMs, ...given } = await terms();
       const kept = await changeInRedis(() => keepFile(this.#settings.redis, address, { ...given, ttlMs }));
       if (kept === undefined) throw fixedError("unavailable", "files");
@@ -171,14 +177,16 @@ export class Files {
 
   /**
    * Refuses an upload early if the limits would refuse it at the end.
+   * @param own limits of the tenant; undefined if it has none
    * @throws InferenceError
    */
-  async needRoom(tenant: string, bytes: number): Promise<void> {
-    const { fileBytes, tenantBytes, allBytes } = this.limits;
+  async needRoom(tenant: string, bytes: number, own?: OwnLimits): Promise<void> {
+    const limits = this.#limitsOf(own);
+    const { fileBytes, tenantBytes, allBytes } = limits;
     if (bytes > fileBytes) throw tooLarge(fileBytes);
-    const { own, all } = await askRedis(() => readSums(this.#settings.redis, tenant));
-    if (own + bytes > tenantBytes) throw await this.#refusal(tenant, "tenant_bytes");
-    if (all + bytes > allBytes) throw await this.#refusal(tenant, "all_bytes");
+    const sums = await askRedis(() => readSums(this.#settings.redis, tenant));
+    if (sums.bytes + bytes > tenantBytes) throw await this.#refusal(tenant, "tenant_bytes", limits);
+    if (sums.allBytes + bytes > allBytes) throw await this.#refusal(tenant, "all_bytes", limits);
   }
 
   /** Removes expired, dropped and unfinished files, until `signal` aborts. */
@@ -202,13 +210,13 @@ export class Files {
   }
 
   /** Counts the bytes, and renews the writer's lease from time to time. */
-  async *#counted(address: FileAddress, source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
-    const { fileBytes } = this.limits;
+  async *#counted(address: FileAddress, source: AsyncIterable<Uint8Array>, limits: Limits): AsyncGenerator<Uint8Array> {
+    const { fileBytes } = limits;
     let bytes = 0;
     let told = 0;
     const tell = async () => {
-      const said = await this.#reserve(address, bytes, false);
-      if (said !== "reserved") throw await this.#refusal(address.tenant, said);
+      const said = await this.#reserve(address, bytes, false, limits);
+      if (said !== "reserved") throw await this.#refusal(address.tenant, said, limits);
     };
     const renewing = setInterval(() => void tell().catch(() => undefined), RENEW_MS);
     try {
@@ -227,8 +235,13 @@ export class Files {
     }
   }
 
-  #reserve(address: FileAddress, bytes: number, isNew: boolean): Promise<Reserved> {
-    const { redis, limits } = this.#settings;
+  #limitsOf({ files, file_bytes: bytes }: OwnLimits = {}): Limits {
+    const { limits } = this.#settings;
+    return { ...limits, tenantFiles: files ?? limits.tenantFiles, tenantBytes: bytes ?? limits.tenantBytes };
+  }
+
+  #reserve(address: FileAddress, bytes: number, isNew: boolean, limits: Limits): Promise<Reserved> {
+    const { redis } = this.#settings;
     return changeInRedis(() => reserveFile(redis, address, { bytes, leaseMs: LEASE_MS, isNew }, limits));
   }
 
@@ -246,22 +259,25 @@ export class Files {
     await forgetFile(this.#settings.redis, address);
   }
 
-  async #refusal(tenant: string, said: Exclude<Reserved, "reserved">): Promise<InferenceError> {
-    const { tenantBytes, allBytes, tenantFiles, allFiles } = this.limits;
+  async #refusal(
+    tenant: string,
+    said: Exclude<Reserved, "reserved">,
+    { tenantBytes, allBytes, tenantFiles, allFiles }: Limits,
+  ): Promise<InferenceError> {
     if (said === "gone") return fixedError("unavailable", "files");
     if (said === "tenant_files")
-      return new InferenceError("file_limit", `${tenantFiles} files are as many as are allowed`);
+      return new InferenceError("file_limit", `${tenantFiles} files are as many as are allowed`, tooManyOf("files"));
     if (said === "all_files")
       return new InferenceError("storage_full", `${allFiles} files are kept, and no more can be`);
-    const { own } = await askRedis(() => readSums(this.#settings.redis, tenant));
+    const { bytes } = await askRedis(() => readSums(this.#settings.redis, tenant));
     if (said === "all_bytes") {
       return new InferenceError(
         "storage_full",
         `all files together would be larger than the limit of ${allBytes} bytes`,
       );
     }
-    const text = `the files would be larger together than the limit of ${tenantBytes} bytes; they have ${own} now`;
-    return new InferenceError("file_limit", text);
+    const text = `the files would be larger together than the limit of ${tenantBytes} bytes; they have ${bytes} now`;
+    return new InferenceError("file_limit", text, tooManyOf("file_bytes"));
   }
 }
 

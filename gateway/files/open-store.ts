@@ -3,6 +3,7 @@
  * settings name S3.
  */
 import { createHash } from "node:crypto";
+import type { Link } from "#shared/nats/client.js";
 import { NatsObjectStore } from "#shared/nats/object-store.js";
 import type { ObjectStore } from "#shared/object-store.js";
 import { parseFilesUrl } from "./settings.js";
@@ -10,7 +11,7 @@ import { parseFilesUrl } from "./settings.js";
 export interface StoreTerms {
   /** `BATON_FILES_URL`. */
   readonly url: string;
-  readonly nats: { readonly url: string; readonly creds?: string | undefined };
+  readonly nats: Omit<Link, "name">;
   readonly replicas: number;
   /** Of this process. */
   readonly name: string;
@@ -27,8 +28,7 @@ export function openStore({ url, nats, replicas, name, secret }: StoreTerms): Ob
   const deployment = createHash("sha256").update("files").update(secret).digest("hex").slice(0, 12);
   if (place === "nats") {
     return new NatsObjectStore({
-      url: nats.url,
-      creds: nats.creds,
+      ...nats,
       name: `${name}-files`,
       bucket: `baton-files-${deployment}`,
       replicas,

@@ -61,6 +61,30 @@ export function loadOfTenant(asked: AskedLoad): Promise<TenantLoad> {
   return orUnavailable(asked.redis, async () => (await sumsOf(asked)).get(`t:${asked.tenant}`) ?? none);
 }
 
+/** Some processes with metrics at one address, as Prometheus' HTTP service discovery names them. */
+export interface ScrapeTarget {
+  readonly targets: readonly string[];
+  readonly labels: { readonly baton_role: "worker" | ListedProcess["kind"]; readonly baton_process: string };
+}
+
+/**
+ * Every process that shows metrics.
+ * @throws InferenceError `unavailable` while the gateway cannot ask Redis
+ */
+export async function scrapeTargets(
+  { redis, unserved }: Pick<AskedLoad, "redis" | "unserved">,
+  workers: readonly Announcement[],
+): Promise<ScrapeTarget[]> {
+  const others = await orUnavailable(redis, async () => (listIsAway(redis, unserved) ? [] : readProcesses(redis)));
+  const all = [
+    ...workers.map(({ worker, metrics }) => ({ kind: "worker", name: worker, metrics }) as const),
+    ...others,
+  ];
+  return all.flatMap(({ kind, name, metrics }) =>
+    metrics === undefined ? [] : [{ targets: [metrics], labels: { baton_role: kind, baton_process: name } }],
+  );
+}
+
 async function orUnavailable<T>(redis: RedisClient, ask: () => Promise<T>): Promise<T> {
   try {
     return await ask();
@@ -108,7 +132,7 @@ async function description(
   return {
     durability: redis.durability,
     ...(unserved.length > 0 && { unserved: unserved.map(({ buckets, reason }) => ({ buckets, reason })) }),
-    workers: workers.map(({ worker, host, pid, startedAt, device, models, failed }) => ({
+    workers: workers.map(({ worker, host, pid, startedAt, device, models, failed, metrics }) => ({
       name: worker,
       host,
       pid,
@@ -116,6 +140,7 @@ async function description(
       ...(device && { device: describeDevice(device) }),
       models: models.map(({ name, version, placement }) => ({ name, version, ...placement })),
       failed,
+      ...(metrics !== undefined && { metrics }),
     })),
     models,
   };
@@ -132,7 +157,13 @@ function describeProcesses(processes: readonly ListedProcess[]) {
   const ofKind = (wanted: ListedProcess["kind"]) =>
     processes
       .filter(({ kind }) => kind === wanted)
-      .map(({ name, host, pid, startedAt }) => ({ name, host, pid, started_at: startedAt }));
+      .map(({ name, host, pid, startedAt, metrics }) => ({
+        name,
+        host,
+        pid,
+        started_at: startedAt,
+        ...(metrics !== undefined && { metrics }),
+      }));
   return { gateways: ofKind("gateway"), jobs: ofKind("jobs") };
 }
 

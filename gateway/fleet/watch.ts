@@ -13,11 +13,19 @@ import { readFleet, readVersion, type FleetState } from "#shared/queue/admission
 import type { QueueLimits } from "#shared/queue/admission/limits.js";
 import { REMEMBERED_MS } from "#shared/queue/keys.js";
 import { readAnnouncements, readMembers, type Members } from "#shared/queue/members.js";
+import { cells } from "#shared/metrics/cells.js";
 import { dropIfSilent, type RedisClient } from "#shared/redis/connect.js";
 import { delay, within } from "#shared/retry.js";
 import { realWorld, type World } from "#shared/world.js";
 import { BucketWatch, PATIENCE_MS } from "./buckets.js";
-import { describeFleet, loadOfTenant, type AskedLoad, type TenantLoad } from "./describe.js";
+import {
+  describeFleet,
+  loadOfTenant,
+  scrapeTargets,
+  type AskedLoad,
+  type ScrapeTarget,
+  type TenantLoad,
+} from "./describe.js";
 import type { GoneBack } from "./gone-back.js";
 import { directoryOf, type ModelDirectory } from "./models.js";
 
@@ -46,6 +54,11 @@ export interface Fleet {
    * @throws InferenceError `unavailable` while the gateway cannot ask Redis
    */
   describe(tenant: string): Promise<unknown>;
+  /**
+   * Gives the answer of `GET /v2/fleet/targets`.
+   * @throws InferenceError `unavailable` while the gateway cannot ask Redis
+   */
+  targets(): Promise<readonly ScrapeTarget[]>;
   /**
    * Counts the requests of a tenant that wait or run.
    * @throws InferenceError `unavailable` while the gateway cannot ask Redis
@@ -139,6 +152,10 @@ export class FleetWatch implements Fleet {
   describe(tenant: string): Promise<unknown> {
     const { goneBack, limits } = this.#settings;
     return describeFleet({ ...this.#described(tenant), workers: this.#workers, goneBack, limits });
+  }
+
+  targets(): Promise<readonly ScrapeTarget[]> {
+    return scrapeTargets(this.#described(""), this.#workers);
   }
 
   loadOf(tenant: string): Promise<TenantLoad> {
@@ -244,6 +261,7 @@ export class FleetWatch implements Fleet {
       else if (redisNow - goneAt < REMEMBERED_MS) lapsed.push(one);
     }
     if (areSame(this.#workers, live) && areSame(this.#lapsed, lapsed)) return;
+    forgetGone([...this.#workers, ...this.#lapsed], [...live, ...lapsed]);
     const left = new Set(live);
     const hasGone = this.#workers.some((worker) => !left.has(worker));
     this.#workers = live;
@@ -253,6 +271,16 @@ export class FleetWatch implements Fleet {
     this.#directory = directoryOf(live, lapsed, missed);
     if (hasGone) this.#settings.onGone?.();
   }
+}
+
+/** The metrics of a version leave the page some minutes after the last worker that served it. */
+function forgetGone(before: readonly Announcement[], now: readonly Announcement[]): void {
+  const versionsOf = (workers: readonly Announcement[]) =>
+    workers.flatMap(({ models }) =>
+      models.map(({ name, version }) => [`${name}/${version}`, { name, version }] as const),
+    );
+  const known = new Set(versionsOf(now).map(([key]) => key));
+  for (const [key, { name, version }] of versionsOf(before)) if (!known.has(key)) cells.forgetModel(name, version);
 }
 
 /**

@@ -40,12 +40,14 @@ export function errorReply(error: unknown, shape: ErrorShape = "kserve", status?
     headers["retry-after"] = String(Math.max(1, Math.ceil(waitMs / 1_000)));
     if ((status ?? usual) === 429) headers["retry-after-ms"] = String(waitMs);
   }
+  // OpenAI's clients repeat a 429 unless the reply says otherwise.
+  if (clientError(error).code === "insufficient_quota") headers["x-should-retry"] = "false";
   // Browsers cache a 410 for ever, and its resource may come back: a job runs again.
   if ((status ?? usual) === 410) headers["cache-control"] = "no-store";
   const challenge = challengeOf(error);
   if (challenge !== undefined) headers["www-authenticate"] = challenge;
   if (error instanceof UnsupportedEncoding) headers["accept-encoding"] = UnsupportedEncoding.supported;
-  return { status: status ?? usual, headers, body: [errorBody(error, shape)] };
+  return { status: status ?? usual, headers, body: [errorBody(error, shape)], code: clientError(error).code };
 }
 
 /** When to try again if nothing says when it helps, in ms. */
@@ -120,6 +122,7 @@ export function openAiCode(code: ErrorCode): string {
 
 function openAiType(code: ErrorCode, limited: Limited | undefined): string {
   if (code === "insufficient_scope" || code === "tenant_suspended") return "permission_error";
+  if (code === "insufficient_quota") return code;
   if (limited?.limit === "tokens_per_minute") return "tokens";
   if (code === "rate_limit_exceeded" || code === "stream_limit") return "requests";
   const { status } = errorKinds[code];

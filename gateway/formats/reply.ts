@@ -1,4 +1,5 @@
 /** An answer before a door writes it: a status, headers, and a body in parts. */
+import type { ErrorCode } from "#shared/errors.js";
 import { printJson } from "#shared/json/print.js";
 
 export interface Reply {
@@ -6,6 +7,8 @@ export interface Reply {
   readonly headers: Readonly<Record<string, string>>;
   /** Parts, written one after the other. */
   readonly body: readonly (string | Buffer)[];
+  /** The code of the error that this reply says; absent for other replies. */
+  readonly code?: ErrorCode;
 }
 
 /** The length of a body in bytes. */

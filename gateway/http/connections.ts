@@ -72,10 +72,15 @@ export class Connections {
   readonly #limits: ConnectionLimits;
   readonly #onCut: OnCut;
   readonly #onLate: OnLate;
+  readonly #admitted = new Set<Socket>();
   readonly #open = new Map<Socket, Connection>();
   readonly #looking: NodeJS.Timeout;
+  readonly #onHeld: () => void;
+  #held = 0;
 
-  constructor(limits: ConnectionLimits, onCut: OnCut, onLate: OnLate) {
+  /** @param onHeld called after a request has to wait for earlier answers of its connection */
+  constructor(limits: ConnectionLimits, onCut: OnCut, onLate: OnLate, onHeld: () => void = () => undefined) {
+    this.#onHeld = onHeld;
     this.#limits = limits;
     this.#onCut = onCut;
     this.#onLate = onLate;
@@ -86,13 +91,33 @@ export class Connections {
     return this.#open.size;
   }
 
+  /** Requests that wait for earlier answers of their connections. */
+  get held(): number {
+    return this.#held;
+  }
+
+  /**
+   * Counts a connection from its first moment, with TLS before the handshake.
+   * @returns whether there was room; if not, the connection is cut
+   */
+  admit(socket: Socket): boolean {
+    if (this.#admitted.size >= this.#limits.connections) {
+      socket.destroy();
+      return false;
+    }
+    this.#admitted.add(socket);
+    socket.once("close", () => this.#admitted.delete(socket));
+    return true;
+  }
+
+  /** Cuts all, with TLS also those without a handshake, which no server knows. */
+  cutAll(): void {
+    for (const socket of this.#admitted) socket.destroy();
+  }
+
   /** Adds a connection. A socket that is there already comes again when a new parser takes over. */
   add(socket: Socket): void {
     if (this.#open.has(socket)) return;
-    if (this.#open.size >= this.#limits.connections) {
-      socket.destroy();
-      return;
-    }
     const connection: Connection = {
       replies: [],
       later: [],
@@ -107,6 +132,7 @@ export class Connections {
     socket.on("error", () => undefined);
     socket.once("close", () => {
       this.#open.delete(socket);
+      this.#held -= connection.later.length;
       connection.later.length = 0;
       endUnsent(connection.replies);
     });
@@ -125,10 +151,17 @@ export class Connections {
       const place = replies.indexOf(reply);
       if (place >= 0) replies.splice(place, 1);
       if (place === 0) connection.movedAt = performance.now();
-      later.shift()?.();
+      const next = later.shift();
+      if (next === undefined) return;
+      this.#held--;
+      next();
     });
     if (replies.length <= ANSWERED_AT_ONCE) begin();
-    else later.push(begin);
+    else {
+      later.push(begin);
+      this.#held++;
+      this.#onHeld();
+    }
   }
 
   /** Returns the reply to the oldest request without a complete answer. */
@@ -272,7 +305,8 @@ function writeQueueSize(socket: Socket): number {
  * yet.
  */
 function unreadBytes(socket: Socket, { replies }: Connection): number {
-  let bytes = socket.writableLength;
+  // With TLS node keeps the bytes as they were, too, until the client has read them.
+  let bytes = socket.writableLength * ("encrypted" in socket ? 2 : 1);
   for (const reply of replies) if (reply.socket === null) bytes += reply.writableLength;
   return bytes;
 }

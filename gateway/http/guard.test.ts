@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Owner } from "../auth/owner/owner.js";
 import { newKey } from "../auth/key.js";
 import { fixedError } from "#shared/errors.js";
+import { RequestBudget } from "../admission/budget.js";
 import { parseRanges } from "../webhooks/addresses.js";
 import { Peers } from "./peers.js";
 import { admitTo, keyGuard, openGuard, type KeyGuardParts } from "./guard.js";
@@ -41,6 +42,8 @@ describe("the header of a proxy", () => {
       message: expect.stringContaining("TRUSTED"),
     }) as Error;
     expect(() => from("192.0.2.1")).toThrow(refusal);
+    const share = (peer: string) => guard.shareOf?.({ ...asking({ "x-tenant": "acme" }), peer }).name;
+    expect([share("10.0.0.1"), share("192.0.2.1")]).toEqual(["acme", "with another credential"]);
     expect(() => guard.ownerOf(asking({}))).toThrow(refusal);
   });
 });
@@ -56,7 +59,11 @@ describe("a request with a key", () => {
           termsOf: (tenant) =>
             tenant === "gone"
               ? Promise.reject(fixedError("tenant_suspended", "usual"))
-              : Promise.resolve({ mayUse: startsWithB, limited: { id: tenant, limits: {} }, budget: undefined }),
+              : Promise.resolve({
+                  mayUse: startsWithB,
+                  limited: { id: tenant, limits: {} },
+                  budget: new RequestBudget({ rates: [] }),
+                }),
         },
         readers: { add: () => () => undefined },
       },
@@ -73,6 +80,49 @@ describe("a request with a key", () => {
       distinct: () => ({ authorization: ["c", "d"], "api-key": ["a"], "x-api-key": ["b"] }),
     };
     expect(guard.ownerOf(several)).toMatchObject({ given: ["c", "d", "a", "b"] });
+  });
+
+  it("takes the share of its tenant if that is known, else the share of strangers", () => {
+    const tenants = { termsOf: () => Promise.reject(new Error("was asked")) };
+    const judge = () => Promise.reject(new Error("was asked"));
+    const known: KeyGuardParts["known"] = ({ authorization: [one] }) =>
+      one === undefined || one.length > 1
+        ? undefined
+        : { ...owner, tenant: one, ...(one === "a" && { budget: { rates: [], weight: 7 } }) };
+    const weights = new Map([["b", 2]]);
+    const readers = { add: () => () => undefined };
+    const { shareOf } = keyGuard({ authenticator: { judge }, known, weights, tenants, readers }, new Set());
+    const asked: readonly [Record<string, string>, string?][] = [
+      [{ authorization: "a" }],
+      [{ authorization: "b" }],
+      [{ authorization: "c" }],
+      [{ "api-key": "?" }],
+      [{ authorization: "Bearer a.b.c" }],
+      [{}],
+      [{}, "/v2/requests/r/ws?ticket=tk_a.b"],
+      [{ "sec-websocket-protocol": "baton.v1, baton.ticket.tk_b.c" }],
+      [{ authorization: "a" }, "/v2/health/live"],
+    ];
+    expect(asked.map(([headers, target = "/v2"]) => shareOf?.({ headers, target }))).toEqual([
+      { name: "a", weight: 7 },
+      { name: "b", weight: 2 },
+      { name: "c", weight: 1 },
+      { name: "with another credential", weight: 1 },
+      { name: "with a new token", weight: 1 },
+      { name: "without a credential", weight: 1 },
+      { name: "with a ticket", weight: 1 },
+      { name: "with a ticket", weight: 1 },
+      { name: "health", weight: 100 },
+    ]);
+    const operator = { ...owner, tenant: "op", scopes: new Set(["operator"] as const) };
+    const parts = { authenticator: { judge }, known: () => operator, weights, tenants, readers };
+    const acting = keyGuard(parts, new Set());
+    const names = [{ "baton-tenant": "b" }, { "baton-tenant": "*" }, {}];
+    expect(names.map((more) => acting.shareOf?.(asking({ authorization: "x", ...more })))).toEqual([
+      { name: "b", weight: 2 },
+      { name: "op", weight: 1 },
+      { name: "op", weight: 1 },
+    ]);
   });
 
   it("may have a ticket in its query or among its protocols, on a path that reads a request", () => {

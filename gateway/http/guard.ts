@@ -8,12 +8,16 @@ import { fixedError, InferenceError } from "#shared/errors.js";
 import type { Authenticator } from "../auth/authenticator.js";
 import type { EndReader, OpenReaders } from "../auth/open-readers.js";
 import type { CallRates } from "../auth/call-rates.js";
+import type { ReaderCounts } from "../auth/reader-counts.js";
 import { allows } from "../auth/owner/globs.js";
 import { budgetOf } from "../auth/owner/limits.js";
 import { anyOwner, type Owner } from "../auth/owner/owner.js";
 import { requireScope, type Scope } from "../auth/owner/scopes.js";
-import type { OpenGroup } from "../auth/settings.js";
+import type { MetricsToken } from "#shared/metrics/readers.js";
+import type { OpenGroup } from "#shared/listening/settings.js";
 import type { Tenants } from "../auth/tenants.js";
+import { factsOf, type AnswerFacts } from "../facts/answer-facts.js";
+import type { Share } from "./fair-start.js";
 import { Peers } from "./peers.js";
 
 /** The parts of a request that may have a credential. */
@@ -26,6 +30,8 @@ export interface Asking {
   readonly distinct?: () => Readonly<Record<string, readonly string[] | undefined>>;
   /** The request that the path reads; absent if no ticket opens the path. */
   readonly reads?: string | undefined;
+  /** For the owner; absent if there is no access log. */
+  readonly facts?: AnswerFacts | undefined;
 }
 
 export interface RequestNotes {
@@ -40,6 +46,12 @@ export interface RequestNotes {
 export interface Guard {
   /** Counts a call that admits nothing; absent if nobody counts. @throws InferenceError */
   readonly countCall?: (owner: Owner) => void;
+  /**
+   * Counts a reader that stays open; absent if nobody counts.
+   * @returns a function to call when the reader's connection has closed
+   * @throws InferenceError `stream_limit`
+   */
+  readonly countReader?: (owner: Owner) => () => void;
   /** Whether a request without a credential is refused before its path is looked at. */
   readonly asks: boolean;
   /** The groups of paths that need no credential. */
@@ -52,11 +64,49 @@ export interface Guard {
    */
   ownerOf(asking: Asking): Owner | Promise<Owner>;
   /**
+   * Whose share of the gateway's time a request takes. Asks nobody, and notes nothing. Absent if
+   * all clients are one tenant.
+   */
+  readonly shareOf?: (asking: Asking) => Share;
+  /**
    * Watches the key of something that stays open.
    * @param end called when the owner's key is good no longer
    * @returns a function to call when the client has left
    */
   watch(owner: Owner, end: EndReader): () => void;
+}
+
+/** Those that ask whether the gateway is alive have as much as the heaviest tenant. */
+const HEALTH: Share = { name: "health", weight: 100 };
+const ANONYMOUS: Share = { name: "without a credential", weight: 1 };
+const TICKETS: Share = { name: "with a ticket", weight: 1 };
+/** Requests with a token or key that is not known. Guessed keys do not hold up new tokens. */
+const NEW_TOKENS: Share = { name: "with a new token", weight: 1 };
+const STRANGERS: Share = { name: "with another credential", weight: 1 };
+
+const health = /^\/(?:v2\/)?health(?:\/|\?|$)/;
+const tokenLike = /^bearer +[\w-]+\.[\w-]+\.[\w-]* *$/i;
+const ticketLike = /[?&]ticket=|baton\.ticket\./;
+
+/** The share of a request whose owner is not known. */
+function strangersShare({ headers, target }: Asking): Share {
+  if (hasCredential(headers)) return tokenLike.test(headers.authorization ?? "") ? NEW_TOKENS : STRANGERS;
+  return ticketLike.test(`${target} ${headers["sec-websocket-protocol"] ?? ""}`) ? TICKETS : ANONYMOUS;
+}
+
+/** The texts of a header, as often as it came. */
+function headersOf({ headers, distinct }: Asking): (name: string) => readonly string[] {
+  const all = distinct?.();
+  return (name) => {
+    if (all !== undefined) return all[name] ?? [];
+    const text = headers[name];
+    return typeof text === "string" ? [text] : [];
+  };
+}
+
+function credentialOf({ target }: Asking, textsOf: ReturnType<typeof headersOf>) {
+  const apiKey = [...textsOf("api-key"), ...textsOf("x-api-key")];
+  return { authorization: textsOf("authorization"), apiKey, target };
 }
 
 const unwatched: Guard["watch"] = () => () => undefined;
@@ -68,7 +118,7 @@ const unwatched: Guard["watch"] = () => () => undefined;
  * @param header name of the header; empty if all clients are one tenant
  * @param peers the proxies from which the header counts; if none are named, it counts from all
  */
-export function openGuard(header = "", peers = new Peers()): Guard {
+export function openGuard(header = "", peers = new Peers(), weights?: ReadonlyMap<string, number>): Guard {
   const name = header.toLowerCase();
   const open: ReadonlySet<OpenGroup> = new Set();
   const everyone = anyOwner(DEFAULT_TENANT);
@@ -83,6 +133,12 @@ export function openGuard(header = "", peers = new Peers()): Guard {
       if (typeof value !== "string" || !isTenant(value)) throw fixedError("invalid_argument", "tenant");
       return anyOwner(value);
     },
+    shareOf({ headers, target, peer }) {
+      if (health.test(target)) return HEALTH;
+      const value = headers[name];
+      const isTold = typeof value === "string" && isTenant(value) && (!peers.areNamed || peers.isTrusted(peer));
+      return isTold ? { name: value, weight: weights?.get(value) ?? 1 } : STRANGERS;
+    },
     watch: unwatched,
   };
 }
@@ -90,34 +146,60 @@ export function openGuard(header = "", peers = new Peers()): Guard {
 /** Names the tenant for which an operator acts. */
 const ACT_FOR = "baton-tenant";
 
+/** The path that Prometheus asks with the token of metrics. */
+const TARGETS = /^\/v2\/fleet\/targets(?:[?#]|$)/;
+/** Prometheus, which has no key. */
+const scraper: Owner = {
+  tenant: DEFAULT_TENANT,
+  keyId: undefined,
+  scopes: new Set(["operator"]),
+  models: [],
+  mayUse: () => false,
+};
+
 export interface KeyGuardParts {
   readonly authenticator: Pick<Authenticator, "judge">;
+  /** Knows owners without asking; if absent, nobody needs to know. */
+  readonly known?: Authenticator["known"];
   readonly tenants: Pick<Tenants, "termsOf">;
   readonly readers: Pick<OpenReaders, "add">;
   readonly calls?: Pick<CallRates, "take">;
+  readonly readerCounts?: Pick<ReaderCounts, "take">;
   readonly audit?: RequestNotes;
+  /** Opens the list of processes with metrics; absent if there is no such token. */
+  readonly metricsToken?: Pick<MetricsToken, "isIn"> | undefined;
+  /** Of tenants whose records have none. */
+  readonly weights?: ReadonlyMap<string, number> | undefined;
 }
 
 /** Lets requests with a credential in. */
 export function keyGuard(
-  { authenticator, tenants, readers, calls, audit }: KeyGuardParts,
+  { authenticator, known, tenants, readers, calls, readerCounts, audit, metricsToken, weights }: KeyGuardParts,
   open: ReadonlySet<OpenGroup>,
 ): Guard {
   return {
     asks: true,
     open,
     audit,
-    ownerOf({ headers, target, distinct, reads }) {
-      const all = distinct?.();
-      const textsOf = (name: string): readonly string[] => {
-        if (all !== undefined) return all[name] ?? [];
-        const text = headers[name];
-        return typeof text === "string" ? [text] : [];
-      };
+    shareOf(asking) {
+      if (health.test(asking.target)) return HEALTH;
+      const textsOf = headersOf(asking);
+      const owner = hasCredential(asking.headers) ? known?.(credentialOf(asking, textsOf)) : undefined;
+      if (owner === undefined) return strangersShare(asking);
+      const [named = "", another] = textsOf(ACT_FOR);
+      const actsFor = owner.scopes.has("operator") && another === undefined && isTenant(named) ? named : owner.tenant;
+      const weight = actsFor === owner.tenant ? owner.budget?.weight : undefined;
+      return { name: actsFor, weight: weight ?? weights?.get(actsFor) ?? 1 };
+    },
+    ownerOf(asking) {
+      const { target, reads } = asking;
+      const textsOf = headersOf(asking);
+      if (metricsToken !== undefined && TARGETS.test(target)) {
+        const [text, another] = textsOf("authorization");
+        if (another === undefined && metricsToken.isIn(text)) return scraper;
+      }
       const owner = authenticator.judge({
-        authorization: textsOf("authorization"),
-        apiKey: [...textsOf("api-key"), ...textsOf("x-api-key")],
-        target,
+        ...credentialOf(asking, textsOf),
         tickets:
           reads === undefined
             ? undefined
@@ -127,6 +209,7 @@ export function keyGuard(
       return named.length === 0 ? owner : actingFor(named, owner, tenants, audit);
     },
     ...(calls && { countCall: (owner: Owner) => calls.take(owner) }),
+    ...(readerCounts && { countReader: (owner: Owner) => readerCounts.take(owner) }),
     watch: ({ keyId = "", openAs = keyId }, end) => readers.add(openAs, end),
   };
 }
@@ -147,7 +230,7 @@ async function actingFor(
   if (another !== undefined || !isTenant(tenant)) throw fixedError("invalid_argument", "tenant");
   const { mayUse, limited } = await tenants.termsOf(tenant);
   audit?.acted(owner, tenant);
-  const budget = budgetOf(owner.key, limited);
+  const budget = budgetOf(owner.key, limited, owner.keyId);
   return { ...owner, tenant, budget, mayUse: (model) => allows(owner.models, model) && mayUse(model) };
 }
 
@@ -169,7 +252,8 @@ function ticketsIn(target: string, protocols: readonly string[]): string[] {
  */
 export function askingOf(incoming: IncomingMessage, reads?: string): Asking {
   const { headers, url = "", socket } = incoming;
-  return { headers, target: url, peer: socket.remoteAddress, distinct: () => incoming.headersDistinct, reads };
+  const facts = factsOf(incoming);
+  return { headers, target: url, peer: socket.remoteAddress, distinct: () => incoming.headersDistinct, reads, facts };
 }
 
 /** Whether a request to a path that needs no credential has one, and so says who asks. */

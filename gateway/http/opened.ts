@@ -1,9 +1,10 @@
 /**
- * Keeps whose each answer is, for the answers that stay open: they end when their key is good no
- * longer. What the request has put into the queue runs on.
+ * Keeps whose each answer is, for the answers that stay open: they count as readers of their key
+ * and tenant, and end when their key is good no longer. What the request has put into the queue
+ * runs on.
  */
-import type { ServerResponse } from "node:http";
-import type { InferenceError } from "#shared/errors.js";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { InferenceError } from "#shared/errors.js";
 import type { EndReader } from "../auth/open-readers.js";
 import type { Owner } from "../auth/owner/owner.js";
 import type { Guard } from "./guard.js";
@@ -21,6 +22,32 @@ export function endWithKey(outgoing: ServerResponse, end: EndReader): void {
   // An answer whose client has left emits no further `close`.
   if (found === undefined || outgoing.destroyed) return;
   outgoing.once("close", found.guard.watch(found.owner, end));
+}
+
+/**
+ * Counts the client of an answer as an open reader, until the answer has closed. Call this before
+ * the request costs anything.
+ * @throws InferenceError `stream_limit` if the owner may have no more
+ */
+export function countReader(outgoing: ServerResponse): void {
+  const found = opened.get(outgoing);
+  // An answer whose client has left emits no further `close`.
+  if (found === undefined || outgoing.destroyed) return;
+  outgoing.once("close", openReader(found.guard, found.owner, outgoing.req));
+}
+
+/**
+ * The same for a reader without an answer of node's.
+ * @returns a function to call when the reader's connection has closed
+ * @throws InferenceError `stream_limit`, of which the audit hears
+ */
+export function openReader(guard: Guard, owner: Owner, incoming: IncomingMessage): () => void {
+  try {
+    return guard.countReader?.(owner) ?? (() => undefined);
+  } catch (error) {
+    if (error instanceof InferenceError) guard.audit?.limited(owner, error, incoming);
+    throw error;
+  }
 }
 
 /** @returns throws the fault of the key, if the key is good no longer */

@@ -5,8 +5,10 @@
  * node's.
  */
 import type { Socket } from "node:net";
-import type { Reply } from "../formats/reply.js";
+import { lengthOf, type Reply } from "../formats/reply.js";
+import { noteReply, type AccessLog, type AnswerFacts } from "../facts/answer-facts.js";
 import { PieceBuffer, uncountedBytes } from "./body.js";
+import { countRefusal, type HttpCounts } from "./counts.js";
 import { longestPlainHead, mayBecomePlain, readPlainHead, type PlainHead } from "./plain-head.js";
 import { writeReply } from "./plain-reply.js";
 
@@ -22,12 +24,14 @@ export type Answering = (body: Buffer) => Promise<PlainAnswer>;
 export interface PlainRoute {
   /** Whether the route is for requests with this head; says the same each time. */
   takes(head: PlainHead): boolean;
+  /** The pattern of the path of a head that the route takes. */
+  routeOf(head: PlainHead): string;
   /**
    * Finds the answer to requests with a head that the route takes.
    * @returns undefined if node's server has to answer now, perhaps before the body has come; a
    * promise, which never rejects, if the caller must ask again after it
    */
-  find(head: PlainHead): Answering | Promise<void> | undefined;
+  find(head: PlainHead, facts?: AnswerFacts): Answering | Promise<void> | undefined;
 }
 
 export interface PlainTimes {
@@ -42,13 +46,24 @@ export interface PlainTimes {
 /** Calls of a connection to the server. */
 export interface Surroundings {
   readonly route: PlainRoute;
+  /** @returns undefined if a request may begin now, else a promise that never rejects */
+  readonly turn?: ((head: PlainHead) => Promise<void> | undefined) | undefined;
   /** Ends the connection with a refusal. @param reason a code of an error of node's server */
   readonly refuse: (socket: Socket, reason: string) => void;
   /** Called with each failure that is a bug. */
   readonly onFailure: (error: unknown) => void;
+  /** Absent if nobody counts. */
+  readonly counts?: HttpCounts | undefined;
   /** Whether each answer is the last of its connection. */
   readonly isClosing: () => boolean;
+  readonly access?: AccessLog | undefined;
 }
+
+/**
+ * Gives a connection to node's server.
+ * @param hadTurn whether the request that comes next has had its turn
+ */
+type ToNode = (socket: Socket, hadTurn: boolean) => void;
 
 export class PlainConnections {
   readonly #surroundings: Surroundings;
@@ -67,8 +82,7 @@ export class PlainConnections {
     return this.#open.size;
   }
 
-  /** @param toNode gives the connection to node's server */
-  add(socket: Socket, toNode: (socket: Socket) => void): void {
+  add(socket: Socket, toNode: ToNode): void {
     const leave = (): void => void this.#open.delete(connection);
     const connection = new PlainConnection(socket, this.#times, { ...this.#surroundings, toNode, leave });
     this.#open.add(connection);
@@ -94,7 +108,7 @@ export class PlainConnections {
 }
 
 interface Owner extends Surroundings {
-  readonly toNode: (socket: Socket) => void;
+  readonly toNode: ToNode;
   /** Called when the connection has ended or goes to node's server. */
   readonly leave: () => void;
 }
@@ -132,7 +146,9 @@ class PlainConnection {
   /** Bytes that came behind the request that is being answered. */
   #behind: Buffer | undefined;
   /** Whether the connection has waited for the route's answer to this request. */
-  #hasWaited = false;
+  #hasAsked = false;
+  /** Whether this request has had its turn. */
+  #hadTurn = false;
 
   constructor(socket: Socket, times: PlainTimes, owner: Owner) {
     this.#socket = socket;
@@ -216,9 +232,10 @@ class PlainConnection {
     const length = bytes.length - bodyAt;
     if (head === undefined || length > head.length) return this.#giveToNode(bytes);
     if (length === head.length) return this.#answer(head, bytes.subarray(bodyAt));
+    // Its turn comes when the body is complete: then there is work to do.
     const answer = this.#owner.route.find(head);
     if (answer === undefined) return this.#giveToNode(bytes);
-    if (answer instanceof Promise) return this.#wait(answer, bytes);
+    if (answer instanceof Promise) return this.#ask(answer, bytes);
     const body = new PieceBuffer(head.length);
     body.add(bytes.subarray(bodyAt));
     this.#enter({ name: "body", head, pieces: body });
@@ -247,25 +264,37 @@ class PlainConnection {
   }
 
   #answer(head: PlainHead, body: Buffer): void {
-    const answer = this.#owner.route.find(head);
+    const { route, turn, access } = this.#owner;
+    const turns = this.#hadTurn ? undefined : turn?.(head);
+    this.#hadTurn = turn !== undefined;
+    if (turns !== undefined) return this.#wait(turns, Buffer.concat([this.#headBytes(), body]));
+    const { target, headers } = head;
+    const { name } = this.#state;
+    const since = name === "body" || name === "asking" ? this.#since : undefined;
+    const facts = access?.hear({ socket: this.#socket, method: "POST", target, headers, since });
+    const answer = route.find(head, facts);
     if (answer === undefined) return this.#giveToNode(this.#headBytes(), body);
-    if (answer instanceof Promise) return this.#wait(answer, Buffer.concat([this.#headBytes(), body]));
+    if (answer instanceof Promise) return this.#ask(answer, Buffer.concat([this.#headBytes(), body]));
     this.#enter({ name: "answering" });
+    if (facts !== undefined) facts.bytesIn = body.length;
     answer(body)
-      .then(this.#onAnswer)
+      .then((answered) => this.#onAnswer(answered, facts))
       .catch((error: unknown) => {
         this.#owner.onFailure(error);
         this.cut();
+        facts?.end();
       });
   }
 
-  /**
-   * Begins the request anew after a promise of the route. Waits once, so that no route can hold a
-   * connection for ever.
-   */
+  /** Waits for the route once, so that no route can hold a connection for ever. */
+  #ask(promise: Promise<void>, bytes: Buffer): void {
+    if (this.#hasAsked) return this.#giveToNode(bytes);
+    this.#hasAsked = true;
+    this.#wait(promise, bytes);
+  }
+
+  /** Begins the request anew after a promise. */
   #wait(promise: Promise<void>, bytes: Buffer): void {
-    if (this.#hasWaited) return this.#giveToNode(bytes);
-    this.#hasWaited = true;
     this.#enter({ name: "asking" });
     this.#socket.pause();
     void promise
@@ -282,14 +311,19 @@ class PlainConnection {
       });
   }
 
-  readonly #onAnswer = ({ reply, requestId }: PlainAnswer): void => {
+  #onAnswer({ reply, requestId }: PlainAnswer, facts: AnswerFacts | undefined): void {
     const socket = this.#socket;
-    if (!socket.writable) return;
+    if (!socket.writable) return facts?.end();
     const isLast = this.#owner.isClosing();
-    writeReply(socket, reply, requestId, isLast ? undefined : this.#times.keepAliveMs);
-    if (isLast) return socket.destroySoon();
+    const since = this.#since;
+    if (facts !== undefined) noteReply(facts, reply, requestId, lengthOf(reply.body));
+    const keepAliveMs = isLast ? undefined : this.#times.keepAliveMs;
+    writeReply(socket, reply, { requestId, keepAliveMs, onWritten: facts && endOf(facts) });
     this.#enter({ name: "idle" });
-    this.#hasWaited = false;
+    this.#count(reply, this.#since - since);
+    if (isLast) return socket.destroySoon();
+    this.#hasAsked = false;
+    this.#hadTurn = false;
     if (this.#behind !== undefined) return this.#giveToNode(this.#behind);
     if (this.#text.length > KEPT_TEXT) {
       this.#head = undefined;
@@ -300,7 +334,13 @@ class PlainConnection {
       socket.pause();
       socket.once("drain", () => socket.resume());
     }
-  };
+  }
+
+  #count(reply: Reply, ms: number): void {
+    const { counts, route } = this.#owner;
+    countRefusal(reply);
+    if (this.#head !== undefined) counts?.answered(route.routeOf(this.#head), "POST", reply.status, ms);
+  }
 
   #enter(state: State): void {
     this.#state = state;
@@ -322,7 +362,7 @@ class PlainConnection {
     const socket = this.#socket;
     this.#leave();
     socket.pause();
-    this.#owner.toNode(socket);
+    this.#owner.toNode(socket, this.#hadTurn);
     socket.unshift(bytes.length === 1 ? bytes[0] : Buffer.concat(bytes));
     socket.resume();
   }
@@ -331,4 +371,12 @@ class PlainConnection {
     this.#socket.off("data", this.#onData).off("end", this.#onEnd).off("close", this.#owner.leave);
     this.#owner.leave();
   }
+}
+
+/** Ends the facts of a reply when the reply has left, or its connection has closed before. */
+function endOf(facts: AnswerFacts): (error?: Error | null) => void {
+  return (error) => {
+    facts.isWhole = error === undefined || error === null;
+    facts.end();
+  };
 }

@@ -6,15 +6,21 @@ import { lengthOf, type Reply } from "../formats/reply.js";
 /** Up to this size, copying a reply costs less than further writes. */
 const joinBelowBytes = 64 * 1024;
 
-/**
- * @param keepAliveMs how long the connection may be silent behind the reply; undefined if the
- *   connection ends behind it
- */
+export interface ReplyTerms {
+  readonly requestId: string;
+  /**
+   * How long the connection may be silent behind the reply, in ms; undefined if the connection ends
+   * behind it.
+   */
+  readonly keepAliveMs: number | undefined;
+  /** Called when the reply has left, or with an error if it cannot. */
+  readonly onWritten?: ((error?: Error | null) => void) | undefined;
+}
+
 export function writeReply(
   socket: Socket,
   { status, headers, body }: Reply,
-  requestId: string,
-  keepAliveMs: number | undefined,
+  { requestId, keepAliveMs, onWritten }: ReplyTerms,
 ): void {
   const length = lengthOf(body);
   let head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? "unknown"}\r\n`;
@@ -27,14 +33,16 @@ export function writeReply(
   if (length > joinBelowBytes) {
     socket.cork();
     socket.write(head, "latin1");
-    for (const part of body) socket.write(part);
+    const last = body.length - 1;
+    for (let i = 0; i < last; i++) socket.write(body[i] ?? "");
+    socket.write(body[last] ?? "", onWritten);
     socket.uncork();
     return;
   }
   const bytes = Buffer.allocUnsafe(head.length + length);
   let at = bytes.write(head, "latin1");
   for (const part of body) at += typeof part === "string" ? bytes.write(part, at) : part.copy(bytes, at);
-  socket.write(bytes);
+  socket.write(bytes, onWritten);
 }
 
 let second = 0;

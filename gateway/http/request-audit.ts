@@ -1,11 +1,12 @@
 /** Notes refused requests in the audit. */
 import type { IncomingMessage } from "node:http";
 import { errorKinds, type ErrorCode, type InferenceError } from "#shared/errors.js";
+import { cells } from "#shared/metrics/cells.js";
 import { AuthFailure } from "../auth/owner/auth-failure.js";
 import type { Audit, AuditDetails, AuditEvent } from "../auth/audit.js";
 import type { Owner } from "../auth/owner/owner.js";
 import { InsufficientScope } from "../auth/owner/scopes.js";
-import type { Verdict } from "./browsers.js";
+import type { Verdict } from "#shared/listening/browsers.js";
 import type { Peers } from "./peers.js";
 import { pathOf } from "./router.js";
 
@@ -21,6 +22,7 @@ export class RequestAudit {
   /** Notes the refusal of a key or of a right; other errors are none of the audit's. */
   refused(error: unknown, incoming: IncomingMessage, requestId?: string): void {
     if (error instanceof AuthFailure) {
+      cells.add(cells.counter("baton_auth_failures_total", { reason: error.why }));
       const key = { key_id: error.key?.id, tenant: error.key?.tenant };
       this.#note("auth_failed", error.code, incoming, { reason: error.why, ...key, request_id: requestId });
     } else if (error instanceof InsufficientScope) {
@@ -35,8 +37,9 @@ export class RequestAudit {
     if (limited === undefined) return;
     const { limit, scope } = limited;
     const details = { reason: limit, limit, scope, key_id: keyId, tenant };
-    if (incoming !== undefined) this.#note("rate_limited", code, incoming, details);
-    else this.#audit.note("rate_limited", { ...details, status: errorKinds[code].status });
+    const event = code === "insufficient_quota" ? "quota_exhausted" : "rate_limited";
+    if (incoming !== undefined) this.#note(event, code, incoming, details);
+    else this.#audit.note(event, { ...details, status: errorKinds[code].status });
   }
 
   acted({ keyId }: Owner, tenant: string): void {

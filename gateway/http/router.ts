@@ -8,8 +8,11 @@ import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import type { Context, Hono } from "hono";
 import { errorReply, errorShapeOf, isRefusal, methodNotAllowed } from "../formats/errors.js";
 import type { Reply } from "../formats/reply.js";
+import { factsOf } from "../facts/answer-facts.js";
+import { noteRoute } from "./counts.js";
 import { askingOf, type Guard } from "./guard.js";
 import { send } from "./send.js";
+import { noteFailure } from "./traces/traced-answer.js";
 
 /**
  * Values that Hono passes to each handler: node's request and response, and the id of the request.
@@ -45,10 +48,17 @@ export class Router {
    * answers.
    */
   add(path: string, handlers: Readonly<Partial<Record<Method, Handler>>>): void {
+    const route = path.replaceAll(/\{.*?\}/g, "");
     for (const [method, handler] of Object.entries(handlers)) {
-      this.#app.on(method, path, (c) => this.#answer(handler, c));
+      this.#app.on(method, path, (c) => {
+        noteAsked(c, route);
+        return this.#answer(handler, c);
+      });
     }
-    this.refuseAll(path, (c) => methodNotAllowed(c.req.method, c.req.path));
+    this.refuseAll(path, (c) => {
+      noteAsked(c, route);
+      return methodNotAllowed(c.req.method, c.req.path);
+    });
   }
 
   /** Adds a path that refuses every request; a request without a credential, for that reason. */
@@ -82,10 +92,21 @@ export class Router {
 
   /** Answers a request whose handler failed. */
   refuse(error: unknown, c: Context<GatewayEnv>): Response {
+    noteFailure(c.env.outgoing, error);
     if (isRefusal(error)) this.#guard.audit?.refused(error, c.env.incoming, c.get("requestId"));
     else this.onBug(error, c);
     return send(c.env.outgoing, errorReply(error, errorShapeOf(c.req.path)));
   }
+}
+
+/** Notes the declared path of a request, and the model that it names. */
+function noteAsked(c: Context<GatewayEnv>, route: string): void {
+  noteRoute(c.env.outgoing, route);
+  const facts = factsOf(c.env.incoming);
+  if (facts === undefined) return;
+  facts.route = route;
+  facts.model = c.req.param("model");
+  facts.version = c.req.param("version");
 }
 
 /**

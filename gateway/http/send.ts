@@ -5,6 +5,8 @@
 import type { ServerResponse } from "node:http";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { lengthOf, type Reply } from "../formats/reply.js";
+import { factsOf } from "../facts/answer-facts.js";
+import { countRefusal } from "./counts.js";
 
 /** Statuses without a body, for which HTTP allows no Content-Length of 0. */
 const bodiless: ReadonlySet<number> = new Set([204, 304]);
@@ -13,12 +15,16 @@ const bodiless: ReadonlySet<number> = new Set([204, 304]);
  * Writes a reply.
  * @param requestId for the header `x-request-id`, if not set before
  */
-export function send(outgoing: ServerResponse, { status, headers, body }: Reply, requestId?: string): Response {
+export function send(outgoing: ServerResponse, reply: Reply, requestId?: string): Response {
+  const { status, headers, body, code } = reply;
   // The client has gone, or a failure came after the head: no reply is possible now.
   if (outgoing.headersSent || outgoing.destroyed) {
     outgoing.destroy();
     return RESPONSE_ALREADY_SENT;
   }
+  countRefusal(reply);
+  const facts = factsOf(outgoing.req);
+  if (facts !== undefined) facts.code ??= code;
   const length = lengthOf(body);
   const all: Record<string, string> = { ...headers };
   // If a handler answers HEAD itself, the length of the body of GET is unknown.

@@ -6,6 +6,7 @@
 import type { ServerResponse } from "node:http";
 import { InferenceError } from "#shared/errors.js";
 import { errorBody, errorShapeOf } from "../formats/errors.js";
+import { factsOf } from "../facts/answer-facts.js";
 import { endWithKey } from "./opened.js";
 import { endWhenStopping } from "./stopping.js";
 
@@ -84,6 +85,8 @@ export function openSse(outgoing: ServerResponse, options: SseOptions): SseStrea
   endWithKey(outgoing, ({ code, message }) => {
     // A reader who was let in hears one code for every fault of the key itself.
     const fault = new InferenceError(code === "tenant_suspended" ? code : "invalid_api_key", message);
+    const facts = factsOf(outgoing.req);
+    if (facts !== undefined) facts.code = fault.code;
     stream.refuse(errorBody(fault, errorShapeOf(outgoing.req.url ?? "")));
   });
   return stream;

@@ -12,6 +12,7 @@ import { requestName, type RequestAddress } from "#shared/queue/address.js";
 import { giveOutcome, giveOutcomeInQueue } from "#shared/queue/ends/give-outcome.js";
 import { withdraw } from "#shared/queue/admission/withdraw.js";
 import { outcomeKey, unpublishedKey } from "#shared/queue/keys.js";
+import { cells } from "#shared/metrics/cells.js";
 import { dropIfSilent, type RedisClient } from "#shared/redis/connect.js";
 import { delay } from "#shared/retry.js";
 import { passed } from "#shared/stages.js";
@@ -106,6 +107,11 @@ export class PendingRequests implements OutcomeReceiver<Pending> {
   readonly #settings: PendingSettings;
   readonly #inbox: ReplyInbox;
   readonly #reader: OutcomeReader<Pending>;
+  readonly #counts = {
+    byNats: cells.counter("baton_outcomes_total", { by: "nats" }),
+    byRedis: cells.counter("baton_outcomes_total", { by: "redis" }),
+    gaps: cells.counter("baton_reply_gaps_total"),
+  };
   /** Whether NATS was up at the last tick, and how many connections there had been by then. */
   #bus = { isUp: false, connections: 0 };
   /** When the last round of looks began. Requests of one round are due together again. */
@@ -158,13 +164,19 @@ export class PendingRequests implements OutcomeReceiver<Pending> {
   /** Takes one message that came on this gateway's subject. */
   receive(message: Buffer): void {
     const { replies, hasGap } = this.#inbox.receive(message);
-    if (hasGap) this.lookAtAll();
+    if (hasGap) {
+      cells.add(this.#counts.gaps);
+      this.lookAtAll();
+    }
     passed("replied", replies, ({ name }) => name);
     for (const { name, kind, body } of replies) {
       const pending = this.#pending.get(name);
       if (pending === undefined) continue;
       if (kind === "look") this.#looks.wantSoon(pending);
-      else this.ended(pending, readOutcome(kind, body));
+      else {
+        cells.add(this.#counts.byNats);
+        this.#end(pending, readOutcome(kind, body));
+      }
     }
   }
 
@@ -188,7 +200,13 @@ export class PendingRequests implements OutcomeReceiver<Pending> {
     await this.#reader.idle();
   }
 
+  /** Takes an outcome from Redis. */
   ended(pending: Pending, outcome: Outcome): void {
+    if (this.#isOpen(pending)) cells.add(this.#counts.byRedis);
+    this.#end(pending, outcome);
+  }
+
+  #end(pending: Pending, outcome: Outcome): void {
     this.#drop(pending);
     for (const resolve of pending.waiters) resolve(outcome);
   }
@@ -199,7 +217,7 @@ export class PendingRequests implements OutcomeReceiver<Pending> {
 
   /** Redis came back empty, or the record was deleted. */
   lost(pending: Pending): void {
-    if (this.#isOpen(pending)) this.ended(pending, outcomeOf(fixedError("request_lost", "entryGone")));
+    if (this.#isOpen(pending)) this.#end(pending, outcomeOf(fixedError("request_lost", "entryGone")));
   }
 
   notRead(pending: Pending): void {
@@ -283,12 +301,12 @@ export class PendingRequests implements OutcomeReceiver<Pending> {
     const isTooLate = this.#world.now() >= pending.deadlineAt + GRACE_MS;
     try {
       const ended = await this.#expireInRedis(pending);
-      if (ended !== undefined && this.#isOpen(pending)) this.ended(pending, ended);
+      if (ended !== undefined && this.#isOpen(pending)) this.#end(pending, ended);
     } catch (error) {
       dropIfSilent(this.#settings.redis, error);
     }
     if (!this.#isOpen(pending)) return;
-    if (isTooLate) this.ended(pending, outcomeOf(fixedError("outcome_unknown", "unreadable")));
+    if (isTooLate) this.#end(pending, outcomeOf(fixedError("outcome_unknown", "unreadable")));
     else this.#deadlines.set(pending, this.#world.now() + TICK_MS);
   }
 
@@ -302,7 +320,7 @@ export class PendingRequests implements OutcomeReceiver<Pending> {
     let next = pending.deadlineAt;
     try {
       const given = await giveOutcomeInQueue(this.#settings.redis, address, storeOutcome(expired), outcomeTtlMs);
-      if (given.said === "given" && this.#isOpen(pending)) this.ended(pending, expired);
+      if (given.said === "given" && this.#isOpen(pending)) this.#end(pending, expired);
       // The admission of the request is still under way.
       if (given.said === "unknown" && !pending.admitted) next = this.#world.now() + TICK_MS;
     } catch (error) {

@@ -14,13 +14,14 @@ import {
 } from "#shared/queue/schedules/schedules.js";
 import { timeAt } from "#shared/redis/clock.js";
 import type { RedisClient } from "#shared/redis/connect.js";
+import { tooManyOf } from "../admission/budget.js";
 import { parseSchedule, scheduleText, type Schedule } from "./schedule.js";
 
-/** Most schedules of a tenant. */
+/** Most schedules of a tenant that has no limit of its own. */
 const MOST = 1_000;
 const MIB = 1_048_576;
-/** Most schedules of a tenant, and most bytes of their jobs: of a tenant, and of all tenants. */
-const LIMITS = { most: MOST, mostBytes: 16 * MIB, mostBytesOfAll: 256 * MIB };
+/** Most bytes of the jobs of a tenant's schedules, and of all tenants' schedules. */
+const LIMITS = { mostBytes: 16 * MIB, mostBytesOfAll: 256 * MIB };
 /** Most attempts at a change that other changes overtake. */
 const MOST_TRIES = 10;
 
@@ -73,13 +74,14 @@ export class Schedules {
   /**
    * Records a new schedule, and announces it to a jobs process.
    * @param asked a digest of all members that the client sent
+   * @param most schedules that the tenant may have; absent: the usual number
    * @returns whether an earlier call has made the schedule
    * @throws InferenceError `schedule_limit`, `idempotency_mismatch` or `unavailable`
    */
-  async make(schedule: Schedule, job: Buffer, asked: string): Promise<boolean> {
+  async make(schedule: Schedule, job: Buffer, asked: string, most = MOST): Promise<boolean> {
     const { tenant, id, createdAt: madeAt, next } = schedule;
     const record = { tenant, id, facts: scheduleText(schedule), job, asked, madeAt, dueAt: next ?? madeAt };
-    switch (await makeSchedule(this.#redis, record, LIMITS)) {
+    switch (await makeSchedule(this.#redis, record, { ...LIMITS, most })) {
       case "made":
         await this.#announce(schedule);
         return false;
@@ -90,7 +92,8 @@ export class Schedules {
       case "full":
         throw new InferenceError(
           "schedule_limit",
-          `there are ${MOST} schedules already, those that have ended included, and no more are allowed`,
+          `there are ${most} schedules already, those that have ended included, and no more are allowed`,
+          tooManyOf("schedules"),
         );
       case "too-large":
         throw new InferenceError(

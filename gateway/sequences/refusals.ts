@@ -3,6 +3,7 @@
  */
 import { fixedError, InferenceError } from "#shared/errors.js";
 import type { SequenceView } from "#shared/queue/sequences/view.js";
+import { tooManySequences } from "../admission/budget.js";
 import type { Named } from "./sequence-id.js";
 
 export function sequenceUnknown(named: Named): InferenceError {
@@ -35,8 +36,12 @@ export function noCheckpoint(
   return checkpointGone(named, view, step ?? view.step);
 }
 
-export function notMade(said: "exists" | "too-many-sequences" | "mismatch", to: Named): InferenceError {
+export function notMade(
+  said: "exists" | "too-many-sequences" | "too-many-of-tenant" | "mismatch",
+  to: Named,
+): InferenceError {
   if (said === "exists") return sequenceExists(to);
+  if (said === "too-many-of-tenant") return tooManySequences(to.liveSequences);
   return said === "mismatch" ? mismatch() : fixedError("sequence_limit", "usual");
 }
 

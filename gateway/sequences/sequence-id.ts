@@ -12,6 +12,8 @@ export interface OfModel {
   readonly model: ServedModel;
   /** The version in the request; only sequences of this version count. Undefined: all count. */
   readonly version: string | undefined;
+  /** How many live sequences of all models the tenant may have; undefined: no limit. */
+  readonly liveSequences?: number | undefined;
 }
 
 /** Which sequence a request is about. */

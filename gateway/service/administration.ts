@@ -3,6 +3,8 @@ import { fixedError } from "#shared/errors.js";
 import type { Audit } from "../auth/audit.js";
 import type { Keys } from "../auth/keys.js";
 import type { TenantRecords } from "../auth/tenant-records.js";
+import { InsufficientScope } from "../auth/owner/scopes.js";
+import type { Caller } from "./caller.js";
 import type { KeptKeys } from "./kept-keys.js";
 
 export interface Administration {
@@ -31,4 +33,9 @@ export function toChange(administration: Administration | undefined): Administra
   const found = toRead(administration);
   if (!found.mayChange) throw fixedError("unsupported", "administrationOff");
   return found;
+}
+
+/** @throws InferenceError `insufficient_scope` for another tenant's things, except for operators */
+export function needTenant(caller: Caller, tenant: string): void {
+  if (!caller.may("operator") && tenant !== caller.tenant) throw new InsufficientScope("operator");
 }

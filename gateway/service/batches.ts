@@ -2,6 +2,7 @@
 import { createHash, createHmac, randomBytes } from "node:crypto";
 import { fixedError, InferenceError } from "#shared/errors.js";
 import { askRedis, changeInRedis } from "../admission/ask-redis.js";
+import type { RequestBudget } from "../admission/budget.js";
 import { cancelled, newBatch, usedForMs, viewOf, type Batch } from "../batches/batch.js";
 import type { Batches } from "../batches/batches.js";
 import type { Files } from "../files/files.js";
@@ -30,7 +31,7 @@ const ID_BYTES = 18;
 /** Most tries of a cancel, if other changes of the batch come first. */
 const MOST_TRIES = 10;
 /** After these refusals there is no batch, or only a batch of another order under the same key. */
-const notMade: readonly string[] = ["batch_limit", "unavailable", "idempotency_mismatch"];
+const notMade: readonly string[] = ["batch_limit", "rate_limit_exceeded", "unavailable", "idempotency_mismatch"];
 
 export class BatchService {
   readonly #settings: BatchServiceSettings;
@@ -51,14 +52,16 @@ export class BatchService {
 
   /**
    * @param key the client's Idempotency-Key
+   * @param budget undefined if the caller has no limits
    * @returns the batch, and whether an earlier call has made it
    * @throws InferenceError `invalid_argument` if the input is no file for batches, `batch_limit`,
-   * `idempotency_mismatch`, `outcome_unknown` or `unavailable`
+   * `rate_limit_exceeded`, `idempotency_mismatch`, `outcome_unknown` or `unavailable`
    */
   async make(
     { tenant, models }: Caller,
     order: BatchOrder,
     key: string | undefined,
+    budget?: RequestBudget,
   ): Promise<{ readonly batch: BatchView; readonly isReplayed: boolean }> {
     const { batches } = this.#settings;
     const { windowMs, ...given } = order;
@@ -69,7 +72,7 @@ export class BatchService {
     const batch = newBatch({ ...given, id, tenant, models, digest: digestOf(order) }, now, windowMs);
     if (!isThere) await this.#useInput(batch, now);
     try {
-      const { batch: made, isReplayed } = await changeInRedis(() => batches.make(batch));
+      const { batch: made, isReplayed } = await batches.make(batch, budget);
       return { batch: viewOf(made), isReplayed };
     } catch (error) {
       // If the batch may exist after all, the process that runs it releases the file.

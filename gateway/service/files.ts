@@ -38,8 +38,8 @@ export class FileService {
    * Refuses an upload early if the limits would refuse it at the end.
    * @throws InferenceError `payload_too_large`, `file_limit`, `storage_full` or `unavailable`
    */
-  async needRoom({ tenant }: Caller, bytes: number): Promise<void> {
-    await this.#files.needRoom(tenant, bytes);
+  async needRoom({ tenant, budget }: Caller, bytes: number): Promise<void> {
+    await this.#files.needRoom(tenant, bytes, budget?.counts);
   }
 
   /**
@@ -49,12 +49,12 @@ export class FileService {
    * `unavailable`, and each error of `content` and `terms`
    */
   async write(
-    { tenant }: Caller,
+    { tenant, budget }: Caller,
     content: AsyncIterable<Uint8Array>,
     terms: () => Promise<FileTerms>,
   ): Promise<FileView> {
     const id = `file-${randomBytes(ID_BYTES).toString("base64url")}`;
-    return viewOf(await this.#files.write({ tenant, id }, content, terms));
+    return viewOf(await this.#files.write({ tenant, id }, content, terms, budget?.counts));
   }
 
   /**

@@ -7,12 +7,13 @@ import { askRedis, changeInRedis } from "../admission/ask-redis.js";
 import type { AuditDetails } from "../auth/audit.js";
 import { LONGEST_OVERLAP_MS, revoked, type MadeKey } from "../auth/keys.js";
 import { keyView, stateOf, type KeyState, type KeyView } from "../auth/key-view.js";
-import type { Limits } from "../auth/owner/limits.js";
+import { limitsIn, type Limits, type TenantLimits } from "../auth/owner/limits.js";
 import type { KeyRecord } from "../auth/owner/records.js";
-import { InsufficientScope, usualScopes, type Scope } from "../auth/owner/scopes.js";
-import { toChange, toRead, type Administration } from "./administration.js";
+import { usualScopes, type Scope } from "../auth/owner/scopes.js";
+import { needTenant, toChange, toRead, type Administration } from "./administration.js";
 import type { Caller } from "./caller.js";
 import { unknownPlace, type Page, type PageTerms } from "./page.js";
+import { usedBy, type Used, type UsedPlace } from "./used.js";
 
 /** Members of a key that its administrators choose. */
 export interface GivenKey {
@@ -40,20 +41,28 @@ export interface WhoAmI {
   readonly tenant: string;
   readonly auth: "off" | "keys" | "jwt";
   readonly key: KeyView | null;
+  /** Those in force: the lower of key and tenant; a tenant without limits has the usual ones. */
+  readonly limits: TenantLimits;
+  readonly used: Used;
 }
 
 export class KeyService {
   readonly #administration: Administration | undefined;
+  readonly #place: UsedPlace;
 
   /** @param administration undefined if the deployment asks for no keys */
-  constructor(administration: Administration | undefined) {
+  constructor(administration: Administration | undefined, place: UsedPlace) {
     this.#administration = administration;
+    this.#place = place;
   }
 
-  /** Costs no call to Redis: this request uses the caller's key, which the gateway has judged. */
-  whoami({ tenant, key, keyId }: Caller): WhoAmI {
-    if (key === undefined) return { tenant, auth: keyId === undefined ? "off" : "jwt", key: null };
-    return { tenant, auth: "keys", key: viewOfActive(key, Date.now()) };
+  /** @throws InferenceError `unavailable` */
+  async whoami(caller: Caller): Promise<WhoAmI> {
+    const { tenant, key, keyId, budget } = caller;
+    const standing = { limits: limitsIn(budget), used: await usedBy(this.#place, caller) };
+    // This request uses the key, which the gateway has judged.
+    if (key !== undefined) return { tenant, auth: "keys", key: viewOfActive(key, Date.now()), ...standing };
+    return { tenant, auth: keyId === undefined ? "off" : "jwt", key: null, ...standing };
   }
 
   /**
@@ -217,10 +226,6 @@ function needSeen(caller: Caller, key: KeyRecord): KeyRecord {
 }
 
 /** @throws InferenceError for another tenant than the caller's own, whether or not it exists */
-function needTenant(caller: Caller, tenant: string): void {
-  if (!caller.may("operator") && tenant !== caller.tenant) throw new InsufficientScope("operator");
-}
-
 /**
  * @returns when a key that the caller makes expires at the latest; null: never. A token, which
  * lives for minutes, sets no such limit

@@ -8,9 +8,14 @@ import type { QueueLimits } from "#shared/queue/admission/limits.js";
 import { joinDeployment, type Deployment } from "#shared/queue/deployment.js";
 import { replySubject } from "#shared/queue/keys.js";
 import { listProcess, type ListedProcess } from "#shared/queue/note-process.js";
+import { showBus, showRedis } from "#shared/metrics/brokers.js";
+import { cells } from "#shared/metrics/cells.js";
+import type { MetricsPlace } from "#shared/metrics/place.js";
 import type { Lifecycle } from "#shared/lifecycle.js";
+import { linkOf } from "#shared/nats/client.js";
 import { connectBus, type Bus, type BusSettings } from "#shared/nats/connect.js";
 import { connectRedis, whenReady, type RedisClient, type RedisSettings } from "#shared/redis/connect.js";
+import { localAddress } from "#shared/redis/local-address.js";
 import { checkServer } from "#shared/redis/server.js";
 import { AdmissionBatcher } from "../admission/batcher.js";
 import { Deadlines } from "../admission/deadlines.js";
@@ -18,7 +23,7 @@ import type { EnqueueSettings } from "../admission/enqueue.js";
 import type { Inference } from "../admission/inference.js";
 import { QueueLoads } from "../admission/loads.js";
 import { QueuedInference } from "../admission/submit.js";
-import { parseWeights } from "../admission/weights.js";
+import { weightsIn } from "../auth/owner/weights.js";
 import type { Audit } from "../auth/audit.js";
 import { Batches } from "../batches/batches.js";
 import { Files } from "../files/files.js";
@@ -58,6 +63,8 @@ export interface PartsOptions {
   readonly auth?: "required" | "off" | undefined;
   readonly leave?: (() => Promise<void>) | undefined;
   readonly audit?: Audit | undefined;
+  /** The place of the process's metrics; absent if it shows none. */
+  readonly metrics?: MetricsPlace | undefined;
   readonly log: Logger;
 }
 
@@ -118,6 +125,7 @@ async function openLinks(
 ): Promise<Links> {
   const link = { url: config.BATON_REDIS_URL, name, durability: config.BATON_DURABILITY, log };
   const redis = connectRedis(link);
+  showRedis(cells, redis);
   const forLarge = connectRedis(link);
   lifecycle.onClose("redis", () => {
     redis.disconnect();
@@ -127,8 +135,9 @@ async function openLinks(
   await checkServer(redis, log);
   const deployment = await joinDeployment({ redis, buckets: config.BATON_BUCKETS, auth, leave, log, signal });
   const captures = config.BATON_CAPTURE_TTL_MS > 0;
-  const natsLink = { url: config.BATON_NATS_URL, creds: config.BATON_NATS_CREDS, captures };
+  const natsLink = { ...linkOf(config), captures };
   const bus = connectBus({ ...natsLink, name, log });
+  showBus(cells, bus);
   lifecycle.onClose("nats", () => bus.close());
   return { link, redis, forLarge, bus, deployment, natsLink };
 }
@@ -143,7 +152,7 @@ type Admitting = Pick<
 
 /** Opens everything that admits requests and awaits their outcomes. */
 async function openAdmission(
-  { kind, name: gateway, config, audit, log }: PartsOptions,
+  { kind, name: gateway, config, audit, metrics, log }: PartsOptions,
   { redis, forLarge, bus, deployment }: Links,
   closing: AbortController,
   lifecycle: Lifecycle,
@@ -163,7 +172,14 @@ async function openAdmission(
   const readers = new Readers({ redis, graceMs, log });
   const relay = new Relay({ redis, bus, models: fleet, readers, onEnd: (address) => deadlines.remove(address), log });
   const loads = new QueueLoads({ redis, limits, buckets, log });
-  const terms = { gateway, limits, shares: loads, buckets, shortScripts: config.BATON_SHORT_SCRIPTS };
+  const terms = {
+    gateway,
+    limits,
+    shares: loads,
+    buckets,
+    usageDays: config.BATON_USAGE_DAYS,
+    shortScripts: config.BATON_SHORT_SCRIPTS,
+  };
   const batcher = new AdmissionBatcher(redis, terms, goneBack, forLarge);
   const stream = bus.captures ? new TokenStream({ bus, terms: captureTerms(kind, config), log }) : undefined;
   const background = Promise.all([
@@ -174,7 +190,7 @@ async function openAdmission(
     readers.watch(signal),
     deadlines.watch(signal),
     loads.watch(signal),
-    listProcess(redis, { kind, name: gateway }, signal),
+    listProcess(redis, { kind, name: gateway, metrics: metrics?.address(localAddress(redis)) }, signal),
     stream?.watch(signal),
   ]);
   lifecycle.onClose("background", async () => {
@@ -191,7 +207,7 @@ async function openAdmission(
     models: fleet,
     secret,
     idempotencyTtlMs: config.BATON_IDEMPOTENCY_TTL_MS,
-    weights: config.BATON_TENANT_WEIGHTS === "" ? undefined : parseWeights(config.BATON_TENANT_WEIGHTS),
+    weights: weightsIn(config),
   };
   const inference = new QueuedInference({
     queue,
@@ -244,7 +260,7 @@ function openNouns(
   });
   lifecycle.onClose("files", () => store.close());
   const files = new Files({ redis, store, limits: fileLimits(config), ttlMs: config.BATON_FILE_TTL_MS, log });
-  return { jobs, schedules: new Schedules(redis), webhooks, files, batches: new Batches(redis), box };
+  return { jobs, schedules: new Schedules(redis), webhooks, files, batches: new Batches(redis, buckets), box };
 }
 
 /** @param leavesRoom whether this process leaves some of the queue to clients that wait */

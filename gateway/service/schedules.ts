@@ -68,6 +68,7 @@ export class ScheduleService {
    * `outcome_unknown` or `unavailable`
    */
   async make(
+    { budget }: Caller,
     target: ScheduleTarget,
     { asked, job }: ReadSchedule,
     key: string | undefined,
@@ -76,7 +77,8 @@ export class ScheduleService {
     const { tenant } = target.job;
     const schedule = newSchedule(asked, { id: this.#idFor(tenant, key), tenant }, target.now);
     const digest = createHash("sha256").update(JSON.stringify(asked)).update(job).digest("base64url");
-    const isKnown = await changeInRedis(() => schedules.make(schedule, job, digest));
+    const most = budget?.counts?.schedules;
+    const isKnown = await changeInRedis(() => schedules.make(schedule, job, digest, most));
     // A schedule from an earlier call may have changed since.
     const stored = isKnown ? await this.#find(schedule) : { schedule, job };
     // Without a key, only an earlier copy of this call can have made the schedule.

@@ -199,13 +199,14 @@ export class SequenceCopies {
     return frame !== undefined && frame.length > LARGE_STATE_BYTES ? forLarge : redis;
   }
 
-  async #terms({ tenant, model }: OfModel, { bucket }: SequenceAddress): Promise<SequenceTerms> {
+  async #terms({ tenant, model, liveSequences: most }: OfModel, { bucket }: SequenceAddress): Promise<SequenceTerms> {
     const { limits, shares, buckets } = this.#settings;
-    const names = { models: [model.name], tenants: [tenant] };
+    const sequences = most === undefined ? undefined : new Map([[tenant, most]]);
+    const names = { models: [model.name], tenants: [tenant], sequences };
     await shares?.prepare(names);
     const known = shares?.limitsOf(bucket, names) ?? limitsOf(limits, names);
     const liveSequences = known.models[model.name]?.[2] ?? limits.liveSequences;
-    return { maxIdleMs: maxIdleMs(model), liveSequences, buckets };
+    return { maxIdleMs: maxIdleMs(model), liveSequences, mostOfTenant: known.sequences?.[tenant], buckets };
   }
 }
 

@@ -45,7 +45,8 @@ export class SequenceService {
    */
   ofModel(caller: Caller, { model, version }: ModelName): OfModel {
     caller.needModel({ model, version });
-    return { tenant: caller.tenant, model: this.#settings.models.directory.find(model, version), version };
+    const found = this.#settings.models.directory.find(model, version);
+    return { tenant: caller.tenant, model: found, version, liveSequences: caller.budget?.liveSequences };
   }
 
   /** @throws InferenceError `sequence_unknown` or `unavailable` */

@@ -1,14 +1,15 @@
 /** The settings of the service: every environment variable with its unit, default and bounds. */
 import { z } from "zod";
-import { sharedSettings } from "#shared/settings.js";
-import { parseWeights } from "../admission/weights.js";
+import { USAGE_DAYS } from "#shared/queue/admission/admit.js";
+import { processSettings } from "#shared/metrics/settings.js";
+import { parseWeights } from "../auth/owner/weights.js";
 import { limitNames, parseLimits } from "../auth/owner/limits.js";
 import { fileSettings } from "../files/settings.js";
 import { subscriptionSettings } from "../subscriptions/settings.js";
 import { webhookSettings } from "../webhooks/settings.js";
 
 /** For gateways and for the jobs process. */
-export const serviceSettings = sharedSettings.extend({
+export const serviceSettings = processSettings.extend({
   ...webhookSettings,
   ...fileSettings,
   ...subscriptionSettings,
@@ -28,9 +29,17 @@ export const serviceSettings = sharedSettings.extend({
     .refine((text) => parseLimits(text) !== undefined, `must be JSON with limits: ${limitNames("tenant").join(", ")}`)
     .describe(
       "The limits of tenants that have none themselves, as JSON: `requests_per_second`, `burst` for how many of them " +
-        "at once, `tokens_per_minute`, `concurrent_streams`, `queued_requests`, `queued_bytes` and `body_bytes`. The " +
-        "same for gateways and jobs processes.",
+        "at once, `tokens_per_minute`, `quota`, `concurrent_streams`, `open_readers`, `queued_requests`, `queued_bytes`, " +
+        "`live_sequences`, `body_bytes`, `files`, `file_bytes`, `jobs`, `schedules`, `webhooks`, `batches` and `subscriptions`. The same " +
+        "for gateways and jobs processes.",
     ),
+  BATON_USAGE_DAYS: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(3_650)
+    .default(USAGE_DAYS)
+    .describe("How many days Redis keeps the usage of clients. The same for gateways and jobs processes."),
   BATON_MAX_JSON_BYTES: z.coerce
     .number()
     .int()

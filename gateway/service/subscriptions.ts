@@ -78,7 +78,7 @@ export class SubscriptionService {
     }
     if (terms.from !== undefined && terms.from > tail.next) throw fixedError("ahead_of_log", "usual");
     const subject = tokenSubject(address);
-    const wanted = { tenant, subject, durable: terms.durable, ttlMs: this.#lifeOf(caller, terms.ttlMs) };
+    const wanted = this.#wanted(caller, subject, terms);
     const consumer = consumers && (await inJetStream(() => consumers.ofRequest(address, wanted, terms.from, tail)));
     return this.#answer(caller, wanted, consumer);
   }
@@ -101,9 +101,14 @@ export class SubscriptionService {
     const { tenant } = caller;
     const subject =
       label === undefined ? subjectsOf(tenant, model) : subjectsOfLabel(tenant, labelToken(label.name, label.value));
-    const wanted = { tenant, subject, durable: terms.durable, ttlMs: this.#lifeOf(caller, terms.ttlMs) };
+    const wanted = this.#wanted(caller, subject, terms);
     const consumer = consumers && (await inJetStream(() => consumers.ofMany(wanted)));
     return this.#answer(caller, wanted, consumer);
+  }
+
+  #wanted(caller: Caller, subject: string, { durable, ttlMs }: Omit<SubscriptionTerms, "from">): ConsumerTerms {
+    const { tenant, budget } = caller;
+    return { tenant, subject, durable, ttlMs: this.#lifeOf(caller, ttlMs), most: budget?.counts?.subscriptions };
   }
 
   /** In ms: no longer than the client's key, which the credentials would outlive. */

@@ -51,13 +51,13 @@ export class WebhookService {
    * @returns the only view that shows the secret
    * @throws InferenceError `webhook_limit`, `url_not_allowed` or `unavailable`
    */
-  async make({ tenant }: Caller, events: Events, url: JsonValue, secret = newSecret()): Promise<WebhookView> {
+  async make({ tenant, budget }: Caller, events: Events, url: JsonValue, secret = newSecret()): Promise<WebhookView> {
     const { webhooks, allowed, box } = this.#settings;
     const href = await readUrl(url, allowed);
     const id = `wh_${randomBytes(ID_BYTES).toString("base64url")}`;
     const sealed = box.seal(secret, ownerOf({ tenant, id }));
     const webhook: Webhook = { id, tenant, url: href, events, enabled: true, createdAt: Date.now(), secret: sealed };
-    await changeInRedis(() => webhooks.make(webhook));
+    await changeInRedis(() => webhooks.make(webhook, budget?.counts?.webhooks));
     return viewOf(webhook, secret);
   }
 

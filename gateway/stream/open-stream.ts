@@ -19,6 +19,8 @@ export interface StreamRecord {
 export interface OpenStream {
   /** The public id. */
   readonly id: string;
+  /** Whether an earlier request under the same key began the stream. */
+  readonly isRepeated?: boolean;
   /**
    * Yields the records from index `from` to the final one, each once and in order, as many at a
    * time as are there. Ends early when `signal` aborts. A reader that falls behind holds no more

@@ -6,7 +6,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import { capture } from "#shared/capture/capture.js";
 import { findCaptured, lastCaptured, nextIndex, ownFeed, TOKEN_STREAM } from "#shared/capture/captured.js";
-import { fixedError } from "#shared/errors.js";
+import { errorKinds, fixedError, InferenceError } from "#shared/errors.js";
 import {
   AckPolicy,
   DeliverPolicy,
@@ -20,6 +20,7 @@ import type { RequestAddress } from "#shared/queue/address.js";
 import { readLabels } from "#shared/queue/jobs/read-labels.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { delay } from "#shared/retry.js";
+import { tooManyOf } from "../admission/budget.js";
 import type { Tail } from "../stream/page-status.js";
 import type { TokenStream } from "./token-stream.js";
 
@@ -29,7 +30,10 @@ export interface ConsumersSettings {
   readonly stream: TokenStream;
   /** How long NATS keeps a durable consumer without a reader, in ms. */
   readonly keptMs: number;
-  /** Most consumers of a tenant, or slightly more if several gateways make consumers at once. */
+  /**
+   * Most consumers of a tenant that has no limit of its own, or slightly more if several gateways
+   * make consumers at once.
+   */
   readonly limit: number;
 }
 
@@ -45,6 +49,8 @@ export interface ConsumerTerms {
    * How long NATS keeps the consumer without a reader, in ms; a durable consumer at least `keptMs`.
    */
   readonly ttlMs: number;
+  /** Most consumers of the tenant; absent: as the deployment says. */
+  readonly most?: number | undefined;
 }
 
 export interface Consumer {
@@ -166,12 +172,16 @@ export class Consumers {
   /** @throws InferenceError `subscription_limit` */
   async #make(manager: JetStreamManager, name: string, terms: ConsumerTerms, seq: number): Promise<void> {
     const { keptMs, limit } = this.#settings;
-    const { tenant, subject, durable, ttlMs } = terms;
+    const { tenant, subject, durable, ttlMs, most = limit } = terms;
     const { config, state } = await manager.streams.info(TOKEN_STREAM);
     const isThere = durable !== undefined && (await find(manager, name)) !== undefined;
-    if (!isThere && state.consumer_count >= Math.min(limit, config.max_consumers)) {
+    if (!isThere && state.consumer_count >= Math.min(most, config.max_consumers)) {
       const isFull = state.consumer_count >= config.max_consumers && config.max_consumers > 0;
-      if (isFull || (await countOf(manager, tenant)) >= limit) throw fixedError("subscription_limit", "usual");
+      if (isFull) throw fixedError("subscription_limit", "usual");
+      if ((await countOf(manager, tenant)) >= most) {
+        const { usual } = errorKinds.subscription_limit.texts;
+        throw new InferenceError("subscription_limit", usual, tooManyOf("subscriptions"));
+      }
     }
     const made = {
       durable_name: name,

@@ -1,32 +1,44 @@
 /**
  * Makes the accounts and keys for a deployment's own nats-server: an account for Baton's processes,
- * an account for readers, credentials for the processes, and the key with which gateways sign the
- * credentials of subscriptions. Makes them once, and keeps them. Also runs as a program:
+ * an account for readers, credentials for each role of a process, and the key with which gateways
+ * sign the credentials of subscriptions. Makes them once, and keeps them. Also runs as a program:
  *
- *     node dist/gateway/subscriptions/nats-accounts.js SERVER PROCESSES GATEWAYS
+ *     node dist/gateway/subscriptions/nats-accounts.js SERVER CREDS GATEWAYS [FORMER]
  *
- * The three folders receive the files for the server, for all processes, and for gateways alone. No
- * file keeps the keys of the operator and of Baton's account: to get new keys, empty the folders.
- * The data of JetStream belongs to Baton's account, so a new account does not find the old data.
+ * SERVER and GATEWAYS are the folders of the server's file and of the gateways' file. CREDS is the
+ * path of each user's credentials, with a star for the user. FORMER is the folder in which an
+ * earlier version kept the credentials of all processes; accounts of that version stay, and so do
+ * their credentials. No file keeps the keys of the operator and of Baton's account: to get new
+ * keys, remove the files. The data of JetStream belongs to Baton's account, so a new account does
+ * not find the old data.
  */
-import { existsSync, mkdirSync, renameSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { encodeAccount, encodeOperator, encodeUser, fmtCreds } from "nats-jwt";
-import { createAccount, createOperator, createUser } from "nkeys.js";
+import { createAccount, createOperator, createUser, type KeyPair } from "nkeys.js";
+import { natsRights, type NatsRole } from "./nats-roles.js";
 import { exportsToReaders, importsOfReaders, renamedByReaders } from "./reader-account.js";
 
-export interface AccountFolders {
+/** The users in Baton's account. People use the operator's credentials, which allow everything. */
+export type NatsUser = NatsRole | "operator";
+
+export interface AccountPlaces {
+  /** A folder. */
   readonly server: string;
-  readonly processes: string;
+  /** The path of each user's credentials, with a star for the user. */
+  readonly creds: string;
+  /** A folder. */
   readonly gateways: string;
+  /** The folder in which an earlier version kept the credentials of all processes, if any. */
+  readonly former?: string | undefined;
 }
 
 export interface AccountFiles {
   /** The server's configuration includes this file, which holds no secret. */
   readonly config: string;
-  /** The credentials of Baton's processes. */
-  readonly creds: string;
+  /** The credentials of each user. */
+  readonly creds: Readonly<Record<NatsUser, string>>;
   /** The key with which gateways sign. */
   readonly seed: string;
 }
@@ -36,14 +48,16 @@ const JETSTREAM = { streams: -1, consumer: -1, mem_storage: -1, disk_storage: -1
 /** Readers have no JetStream of their own. */
 const NO_JETSTREAM = { streams: 0, consumer: 0, mem_storage: 0, disk_storage: 0 };
 
-export async function makeNatsAccounts({ server, processes, gateways }: AccountFolders): Promise<AccountFiles> {
+export async function makeNatsAccounts({ server, creds, gateways, former }: AccountPlaces): Promise<AccountFiles> {
+  const of = (user: NatsUser) => creds.replaceAll("*", user);
   const files = {
     config: join(server, "accounts.conf"),
-    creds: join(processes, "baton.creds"),
+    creds: { gateway: of("gateway"), worker: of("worker"), jobs: of("jobs"), operator: of("operator") },
     seed: join(gateways, "readers.seed"),
   };
-  if (Object.values(files).every((file) => existsSync(file))) return files;
-  const [operator, user] = [createOperator(), createUser()];
+  if (former !== undefined && existsSync(files.config)) keepFormer(former, files);
+  if ([files.config, files.seed, ...Object.values(files.creds)].every((file) => existsSync(file))) return files;
+  const operator = createOperator();
   const [account, readers, system] = [createAccount(), createAccount(), createAccount()];
   const own = { limits: { ...CLIENTS, ...JETSTREAM, imports: 0, exports: -1 }, exports: exportsToReaders() };
   const accountJwt = await encodeAccount("baton", account, own, { signer: operator });
@@ -57,7 +71,8 @@ export async function makeNatsAccounts({ server, processes, gateways }: AccountF
   // because its key is forgotten.
   const systemJwt = await encodeAccount("system", system, {}, { signer: operator });
   write(files.seed, Buffer.from(readers.getSeed()), 0o600);
-  write(files.creds, Buffer.from(fmtCreds(await encodeUser("baton", user, account, {}), user)), 0o600);
+  for (const user of ["gateway", "worker", "jobs", "operator"] as const)
+    write(files.creds[user], await credentialsOf(user, account), 0o600);
   const lines = [
     `operator: ${await encodeOperator("baton", operator)}`,
     `system_account: ${system.getPublicKey()}`,
@@ -72,17 +87,41 @@ export async function makeNatsAccounts({ server, processes, gateways }: AccountF
   return files;
 }
 
+/** Copies what an earlier version has made: its account takes no further users. */
+function keepFormer(former: string, { creds, seed }: AccountFiles): void {
+  const copies = [...Object.values(creds).map((to) => ["baton.creds", to] as const), ["readers.seed", seed] as const];
+  for (const [name, to] of copies) {
+    const from = join(former, name);
+    if (existsSync(to) || !existsSync(from)) continue;
+    mkdirSync(dirname(to), { recursive: true, mode: 0o700 });
+    copyFileSync(from, to);
+  }
+}
+
+async function credentialsOf(user: NatsUser, account: KeyPair): Promise<Buffer> {
+  const pair = createUser();
+  return Buffer.from(fmtCreds(await encodeUser(user, pair, account, user === "operator" ? {} : claimsOf(user)), pair));
+}
+
+function claimsOf(role: NatsRole) {
+  const { publish, never, subscribe } = natsRights[role];
+  return {
+    pub: { allow: [...publish], deny: [...never] },
+    sub: { allow: [...subscribe, `_INBOX_${role}.>`], deny: [] },
+  };
+}
+
 /** Writes a file whole or not at all. */
 function write(path: string, content: Buffer, mode: number): void {
-  mkdirSync(dirname(path), { recursive: true });
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   writeFileSync(`${path}.new`, content, { mode });
   renameSync(`${path}.new`, path);
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const [server, processes, gateways] = process.argv.slice(2);
-  if (server === undefined || processes === undefined || gateways === undefined) {
-    throw new Error("give three folders: of the server, of all processes, and of gateways");
+  const [server, creds, gateways, former] = process.argv.slice(2);
+  if (server === undefined || creds?.includes("*") !== true || gateways === undefined) {
+    throw new Error("give the server's folder, the path of a role's credentials with a star, and the gateways' folder");
   }
-  await makeNatsAccounts({ server, processes, gateways });
+  await makeNatsAccounts({ server, creds, gateways, former });
 }

@@ -12,6 +12,10 @@ export const webhookSettings = {
       "Ranges of private addresses, comma-separated such as `10.0.0.0/8`, to which webhooks may lead. Only " +
         "webhooks into these ranges may be `http://`. A webhook to any other address that is not public gets 400.",
     ),
+  BATON_SECRETS_KEY_FILE: z
+    .string()
+    .optional()
+    .describe("The path of the file whose first line is `BATON_SECRETS_KEY`, in place of that setting."),
   BATON_SECRETS_KEY: z
     .string()
     .optional()

@@ -8,9 +8,10 @@ import { noteWanted, readTold } from "#shared/queue/webhooks/note-wanted.js";
 import { readRevisions, readWebhook, readWebhooks } from "#shared/queue/webhooks/webhooks.js";
 import { writeWebhook } from "#shared/queue/webhooks/write-webhook.js";
 import type { RedisClient } from "#shared/redis/connect.js";
+import { tooManyOf } from "../admission/budget.js";
 import { parseWebhook, wantedBy, webhookText, type Webhook } from "./webhook.js";
 
-/** Most webhooks of a tenant. */
+/** Most webhooks of a tenant that has no limit of its own. */
 const MOST_WEBHOOKS = 100;
 /** Most attempts at a change that other changes overtake. */
 const MOST_TRIES = 10;
@@ -42,10 +43,15 @@ export class Webhooks {
     return text === undefined ? undefined : parseWebhook(text);
   }
 
-  /** @throws InferenceError `webhook_limit` */
-  async make(webhook: Webhook): Promise<void> {
-    const said = await this.#write(webhook, undefined, webhookText(webhook));
-    if (said === "full") throw tooMany();
+  /**
+   * @param most webhooks that the tenant may have; absent: the usual number
+   * @throws InferenceError `webhook_limit`
+   */
+  async make(webhook: Webhook, most = MOST_WEBHOOKS): Promise<void> {
+    const said = await this.#write(webhook, undefined, webhookText(webhook), most);
+    if (said !== "full") return;
+    const why = `there are ${most} webhooks already, and no more are allowed`;
+    throw new InferenceError("webhook_limit", why, tooManyOf("webhooks"));
   }
 
   /**
@@ -88,8 +94,9 @@ export class Webhooks {
     }
   }
 
-  async #write(webhook: Pick<Webhook, "tenant" | "id">, from: string | undefined, to: string | undefined) {
-    const written = await writeWebhook(this.#settings.redis, webhook, from, to, MOST_WEBHOOKS);
+  /** @param most counts for a new webhook only */
+  async #write(webhook: Pick<Webhook, "tenant" | "id">, from: string | undefined, to: string | undefined, most = 0) {
+    const written = await writeWebhook(this.#settings.redis, webhook, from, to, most);
     if (written.said === "written") await this.#tell(webhook.tenant, written.revision, written.webhooks);
     return written.said;
   }
@@ -99,8 +106,4 @@ export class Webhooks {
     const events = wantedBy(webhooks.map(parseWebhook));
     await noteWanted(this.#settings.redis, buckets, { tenant, revision, events });
   }
-}
-
-function tooMany(): InferenceError {
-  return new InferenceError("webhook_limit", `there are ${MOST_WEBHOOKS} webhooks already, and no more are allowed`);
 }

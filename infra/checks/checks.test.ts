@@ -272,6 +272,9 @@ describe("the linter", () => {
     ["cli/verbs/planted.ts", "../../worker/config.js"],
     ["cli/verbs/planted.ts", "#shared/queue/keys.js"],
     ["cli/verbs/planted.ts", "#shared/redis/connect.js"],
+    ["console/pages/planted.tsx", "../../gateway/api/jobs.js"],
+    ["console/pages/planted.tsx", "#shared/errors.js"],
+    ["console/pages/planted.tsx", "node:fs"],
   ])("refuses that %s imports %s", (path, imported) => {
     const { status, stdout } = lint(path, imported);
     expect(stdout).toContain(`'${imported}' import is restricted from being used by a pattern`);
@@ -331,6 +334,62 @@ describe("the linter", () => {
     put("OTHER.md", prose.join("\n\n"));
     put("what.md", "# A page\n");
     expect(faults()).toEqual([]);
+  });
+});
+
+describe("the check of roles", () => {
+  const rights = (commands: string) => `{ commands: \`\${ofClients} ${commands}\`, keys: "~*" }`;
+  const of = (gateway: string, more = "") => {
+    const lists = `gateway: ${rights(gateway)}, worker: ${rights("get")}, jobs: ${rights("get")}`;
+    put(
+      "shared/redis/roles.ts",
+      `/** Lists. */\nconst ofClients = "eval";\nconst ofBullMq = "";\nexport const rights = { ${lists} };\n`,
+    );
+    const subjects = (publish: string) => `{ publish: [${publish}], never: [], subscribe: [] }`;
+    put(
+      "gateway/subscriptions/nats-roles.ts",
+      `/** Lists. */\nexport const natsRights = {\n  gateway: ${subjects('"baton.reply.*"')},\n` +
+        `  worker: ${subjects("")},\n  jobs: ${subjects("")},\n};\n`,
+    );
+    put("shared/queue/keys.ts", "/** Keys. */\nexport const reply = (name) => `baton.reply.${name}`;\n");
+    put("shared/redis/first.ts", '/** A read. */\nexport const first = (redis) => redis.get("a");\n');
+    const imports = 'import { first } from "#shared/redis/first.js";\n';
+    for (const path of ["worker/main.ts", "gateway/doors/jobs/main.ts"]) {
+      put(path, `/** A process. */\n${imports}\nexport const main = first;\n`);
+    }
+    put("gateway/main.ts", `/** A process. */\n${imports}${more}\nexport const main = first;\n`);
+  };
+
+  it("refuse a command that the user of a process lacks, in code and in a script, and one that nothing calls", () => {
+    of("get");
+    expect(faults()).toEqual([]);
+    put("shared/queue/work/part.lua", "-- A piece.\nredis.call('XGROUP', 'CREATE', a)\n");
+    put("shared/queue/work/new.lua", "-- A script.\n-- include part.lua\nreturn redis.pcall('HGET', 'a', 'b')\n");
+    put("shared/queue/work/part.ts", "/** A piece. */\n");
+    put("shared/queue/work/new.ts", '/** Its wrapper. */\nexport const later = (redis) => redis.call("LLEN", "b");\n');
+    of("get zadd", 'import { later } from "#shared/queue/work/new.js";\nimport type { value } from "./file.js";\n');
+    const lacks = "which shared/redis/roles.ts does not give it";
+    expect(faults()).toEqual([
+      `shared/queue/work/new.lua: the gateway uses hget, ${lacks}`,
+      `shared/queue/work/part.lua: the gateway uses xgroup|create, ${lacks}`,
+      `shared/queue/work/new.ts: the gateway uses llen, ${lacks}`,
+      "shared/redis/roles.ts: the gateway has zadd, which nothing calls",
+    ]);
+  });
+
+  it("refuse a subject that the user of a process lacks", () => {
+    of("get", 'import { ask } from "#shared/nats/ask.js";\n');
+    put(
+      "shared/nats/ask.ts",
+      '/** Asks. */\nimport { reply } from "../queue/keys.js";\n\n' +
+        "export const ask = ({ streams, connection }, name) =>\n" +
+        "  streams.add(connection.publish(reply(name)), `$JS.API.DIRECT.GET.${name}`);\n",
+    );
+    const lacks = "which gateway/subscriptions/nats-roles.ts does not give it";
+    expect(faults().filter((fault) => !fault.includes("lower than"))).toEqual([
+      `shared/nats/ask.ts: the gateway uses $JS.API.STREAM.CREATE.*, ${lacks}`,
+      `shared/nats/ask.ts: the gateway uses $JS.API.DIRECT.GET.*, ${lacks}`,
+    ]);
   });
 });
 

@@ -30,7 +30,7 @@ export function listFiles(root) {
 }
 
 /** @param {string} path */
-export const isScript = (path) => /\.(ts|mjs)$/.test(path);
+export const isScript = (path) => /\.(tsx?|mjs)$/.test(path);
 
 /** @param {string} path */
 export const isTest = (path) => path.endsWith(".test.ts");
@@ -60,7 +60,7 @@ export function readScript(root, path) {
  * @param {string} importer
  * @param {string | undefined} request
  */
-function target(importer, request) {
+export function target(importer, request) {
   if (request === undefined) return undefined;
   const path = request.startsWith("#shared/")
     ? request.slice(1)

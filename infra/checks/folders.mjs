@@ -15,7 +15,9 @@ export function folderGraph(root, files) {
   const graph = new Map();
   for (const path of files.filter((file) => isScript(file) && !isTest(file))) {
     const from = folderOf(path);
-    for (const imported of readScript(root, path).imports) {
+    for (const named of readScript(root, path).imports) {
+      // An import names the compiled file, and so not whether its source has JSX.
+      const imported = known.has(named) ? named : `${named}x`;
       const to = folderOf(imported);
       if (to === from || !known.has(imported)) continue;
       const targets = graph.get(from) ?? new Map();

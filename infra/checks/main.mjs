@@ -11,6 +11,7 @@ import { checkFolders } from "./folders.mjs";
 import { checkLengths } from "./lengths.mjs";
 import { checkOpenings } from "./openings.mjs";
 import { checkReferences } from "./references.mjs";
+import { checkRoles } from "./roles.mjs";
 import { checkScripts } from "./scripts.mjs";
 import { checkSettings } from "./settings.mjs";
 
@@ -25,6 +26,7 @@ const checks = [
   checkLengths,
   checkReferences,
   checkSettings,
+  checkRoles,
   checkEnglish,
 ];
 const faults = checks.flatMap((check) => check(root, files));

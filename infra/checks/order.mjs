@@ -5,7 +5,10 @@
  */
 export const order = [
   "shared/model",
+  "shared/trace",
   "shared",
+  "shared/listening",
+  "shared/metrics",
   "shared/json",
   "shared/records",
   "shared/contract",
@@ -34,6 +37,7 @@ export const order = [
   "gateway/fleet",
   "gateway/stream",
   "gateway/outcomes",
+  "gateway/trace",
   "gateway/admission",
   "gateway/auth/owner",
   "gateway/auth/tokens",
@@ -52,17 +56,23 @@ export const order = [
   "gateway/batches",
   "gateway/subscriptions",
   "gateway/service",
+  "shared/http",
+  "gateway/facts",
+  "gateway/http/traces",
   "gateway/http",
+  "gateway/access-log",
   "gateway/api/endpoint",
   "gateway/api",
   "gateway/api/streams",
   "gateway/doors/kserve-http",
   "gateway/doors/openai",
+  "gateway/doors/console",
   "gateway",
   "gateway/doors/jobs/batch-runs",
   "gateway/doors/jobs",
 
   "worker/thread",
+  "worker/shares",
   "worker/onnx",
   "worker/devices",
   "worker/tokenizer",
@@ -70,6 +80,7 @@ export const order = [
   "worker/models/validate",
   "worker/models",
   "worker/sequence",
+  "worker/trace",
   "worker/lane",
   "worker/liveness",
   "worker/upkeep",
@@ -85,9 +96,14 @@ export const order = [
   "cli/client",
   "cli/verbs",
   "cli",
+
+  "console/client",
+  "console/view",
+  "console/pages",
+  "console",
 ];
 
 /**
  * Folders with an order and a place in the graph. In other folders the check refuses only cycles.
  */
-export const parts = ["shared", "gateway", "worker", "cli"];
+export const parts = ["shared", "gateway", "worker", "cli", "console"];

@@ -4,9 +4,9 @@ import { join, posix } from "node:path";
 import { folderOf, isScript, isTest } from "./files.mjs";
 
 /** A path of this repository in prose: in backquotes, from the root. */
-const PATH = /`((?:cli|docs|gateway|worker|shared|infra|test)\/[\w./-]*)`/g;
+const PATH = /`((?:cli|console|docs|gateway|worker|shared|infra|test)\/[\w./-]*)`/g;
 /** A file of the folder in its README: in backquotes, with its ending. */
-const FILE = /`([\w.-]+\.(?:ts|mjs|lua))`/g;
+const FILE = /`([\w.-]+\.(?:tsx?|mjs|lua))`/g;
 /** A link of Markdown that stays in the repository: a path, a heading, or both. */
 const LINK = /\]\((?![a-z]+:)([^)#\s]*)(?:#([^)\s]*))?/g;
 

@@ -4,16 +4,17 @@
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { Refusal, step } from "../setup/terminal.mjs";
+import { askOwnGateway, ownScheme } from "./own-gateway.mjs";
 import { startMember } from "./member.mjs";
 import { natsOrigins, prepareNats } from "./nats-accounts.mjs";
 import { chooseBrokerPort, isServing, LOCAL, needAnswer } from "./ports.mjs";
 import { brokerPlan, processPlans } from "./processes.mjs";
-import { noteRedisUrl, prepareOperatorKey, prepareSecrets } from "./secrets.mjs";
+import { noteRedisUrl, prepareOperatorKey, prepareRedisUsers, prepareSecrets } from "./secrets.mjs";
 import { EXIT_UNUSABLE } from "./settings.mjs";
 
 /** @typedef {import("../setup/broker-kinds.mjs").BrokerName} BrokerName */
 /** @typedef {import("../setup/brokers.mjs").FoundBroker} FoundBroker */
-/** @typedef {import("./nats-accounts.mjs").NatsEnv} NatsEnv */
+/** @typedef {import("./processes.mjs").RoleEnv} RoleEnv */
 /** @typedef {{ name: string, reason: string | undefined }} UnreadyModel */
 
 /**
@@ -55,19 +56,26 @@ export async function bringUp({ fleet, settings, brokers, home, models }) {
       EXIT_UNUSABLE,
     );
   }
+  if ((process.env["BATON_TLS_CLIENT_CA_FILE"] ?? "") !== "") {
+    throw new Refusal(
+      "npm start asks its gateway without a client's certificate: unset BATON_TLS_CLIENT_CA_FILE.",
+      EXIT_UNUSABLE,
+    );
+  }
+  const secrets = await prepareSecrets(home, process.env);
   const [redis, nats] = await Promise.all([
     bringUpBroker("redis", brokers.redis, { fleet, settings, home }),
     bringUpBroker("nats", brokers.nats, { fleet, settings, home }),
   ]);
 
-  const secrets = prepareSecrets(home, process.env);
-  noteRedisUrl(home, redis.url);
-  const operator = asksForKeys ? await prepareOperatorKey(secrets, redis.url) : undefined;
+  noteRedisUrl(home, redis.operatorUrl);
+  const operator = asksForKeys ? await prepareOperatorKey(secrets, redis.operatorUrl) : undefined;
   const since = Date.now();
   const urls = { redis: redis.url, nats: nats.url };
-  const members = processPlans(settings, urls, nats.env, secrets).map((plan) => startMember(plan, fleet));
+  const members = processPlans(settings, urls, [redis.env, nats.env], secrets).map((plan) => startMember(plan, fleet));
   const { host, httpPort } = settings;
-  const own = `http://${host === "0.0.0.0" || host === "::" ? LOCAL : host}:${httpPort}`;
+  const scheme = ownScheme(process.env);
+  const own = `${scheme}://${host === "0.0.0.0" || host === "::" ? LOCAL : host}:${httpPort}`;
   const count = `${settings.workers} worker${settings.workers === 1 ? "" : "s"}`;
   const unready = await step(`Starting the gateway, the jobs process and ${count}`, async () => {
     let up = 0;
@@ -87,7 +95,7 @@ export async function bringUp({ fleet, settings, brokers, home, models }) {
     );
   }
   return {
-    url: `http://localhost:${httpPort}`,
+    url: `${scheme}://localhost:${httpPort}`,
     keyFile: operator?.file,
     unready,
     brokers: { redis: redis.told, nats: nats.told },
@@ -98,29 +106,35 @@ export async function bringUp({ fleet, settings, brokers, home, models }) {
  * @param {BrokerName} name
  * @param {FoundBroker} found
  * @param {Pick<BringUp, "fleet" | "settings" | "home">} plan
- * @returns {Promise<{ url: string, told: string, env: NatsEnv }>} its URL, the banner's words about
- *   it, and settings with which it lets the fleet in
+ * @returns {Promise<{ url: string, operatorUrl: string, told: string, env: RoleEnv }>} its URL, the
+ *   URL for the program `keys`, the banner's words about it, and settings with which it lets the
+ *   fleet in
  */
 async function bringUpBroker(name, found, { fleet, settings, home }) {
-  const none = { all: {}, gateway: {} };
   if ("url" in found) {
     await needAnswer(`BATON_${name.toUpperCase()}_URL`, found.url, USUAL_PORTS[name]);
-    return { url: found.url, told: "at the given URL", env: none };
+    const env = { gateway: {}, jobs: {}, worker: {} };
+    return { url: found.url, operatorUrl: found.url, told: "at the given URL", env };
   }
   const port = await chooseBrokerPort(name, settings[name]);
-  let webSocketPort = 0;
-  let env = none;
-  if (name === "nats") {
+  const at = `${LOCAL}:${port}`;
+  const natsOfStart = async () => {
     const origins = natsOrigins(process.env, settings.httpPort);
-    webSocketPort = await chooseBrokerPort("nats for browsers", settings.natsWebSocket, "BATON_NATS_WS_PORT");
-    env = await prepareNats({ inContainer: "image" in found, home, port, webSocketPort, origins });
-  }
-  const member = startMember(brokerPlan(name, found, port, home, webSocketPort), fleet);
+    const webSocketPort = await chooseBrokerPort("nats for browsers", settings.natsWebSocket, "BATON_NATS_WS_PORT");
+    const env = await prepareNats({ inContainer: "image" in found, home, port, webSocketPort, origins });
+    return { env, more: { webSocketPort }, operator: "" };
+  };
+  const redisOfStart = async () => {
+    const { env, file, password } = await prepareRedisUsers(home);
+    return { env, more: { users: file }, operator: `operator:${encodeURIComponent(password)}@` };
+  };
+  const { env, more, operator } = await (name === "nats" ? natsOfStart() : redisOfStart());
+  const member = startMember(brokerPlan(name, found, port, home, more), fleet);
   const problem = `${name} did not answer; see ${fleet.logs}`;
   await step(`Starting ${name}`, () => until(fleet, BROKER_MS, () => isServing(name, port), problem));
   member.setUp();
   const what = "version" in found ? found.version : found.image;
-  return { url: `${name}://${LOCAL}:${port}`, told: `${what} on port ${port}`, env };
+  return { url: `${name}://${at}`, operatorUrl: `${name}://${operator}${at}`, told: `${what} on port ${port}`, env };
 }
 
 /**
@@ -137,8 +151,7 @@ async function bringUpBroker(name, found, { fleet, settings, home }) {
 async function waitForModels(fleet, { own, key, models, workers, since }) {
   /** @param {string} path */
   const ask = (path) => {
-    const headers = key === undefined ? {} : { authorization: `Bearer ${key}` };
-    return fetch(`${own}${path}`, { headers, signal: AbortSignal.timeout(2_000) });
+    return askOwnGateway(`${own}${path}`, key === undefined ? {} : { authorization: `Bearer ${key}` }, 2_000);
   };
   let giveUpAt = performance.now() + FLEET_MS;
   let someReady = false;
@@ -185,9 +198,7 @@ async function failedModels(ask, workerCount, since) {
 /** @param {() => Promise<Response>} ask */
 async function isReady(ask) {
   try {
-    const response = await ask();
-    await response.arrayBuffer(); // an unread body keeps its connection open
-    return response.ok;
+    return (await ask()).ok;
   } catch {
     return false; // no gateway listens yet
   }

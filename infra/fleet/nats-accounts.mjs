@@ -8,13 +8,8 @@ import { join, relative } from "node:path";
 import { needWritable, root } from "../setup/paths.mjs";
 import { lastLines, runCommand } from "../setup/command.mjs";
 import { Refusal } from "../setup/terminal.mjs";
+import { ownScheme } from "./own-gateway.mjs";
 import { LOCAL } from "./ports.mjs";
-
-/**
- * @typedef {object} NatsEnv settings for the fleet
- * @property {NodeJS.ProcessEnv} all
- * @property {NodeJS.ProcessEnv} gateway
- */
 
 /** The name of the private NATS's configuration, in its folder. */
 export const NATS_CONFIG = "nats.conf";
@@ -29,15 +24,18 @@ const KEYS_MS = 30_000;
  * @param {number} options.port for clients
  * @param {number} options.webSocketPort for browsers
  * @param {readonly string[]} options.origins whose pages may connect
- * @returns {Promise<NatsEnv>}
+ * @returns {Promise<import("./processes.mjs").RoleEnv>}
  * @throws {Refusal} if the program fails to make the keys
  */
 export async function prepareNats({ inContainer, home, port, webSocketPort, origins }) {
   const data = join(home, "nats");
-  const keys = join(home, "nats-keys");
+  const keys = join(home, "secrets");
   for (const folder of [data, keys]) needWritable(folder);
   const program = join(root, "dist/gateway/subscriptions/nats-accounts.js");
-  const { code, output } = await runCommand(process.execPath, [program, data, keys, keys], { timeoutMs: KEYS_MS });
+  const creds = join(keys, "nats/*.creds");
+  // Earlier versions kept the credentials there.
+  const args = [program, data, creds, keys, join(home, "nats-keys")];
+  const { code, output } = await runCommand(process.execPath, args, { timeoutMs: KEYS_MS });
   if (code !== 0) throw new Refusal(`The keys of NATS could not be made:\n${lastLines(output, 5)}`);
   const common = inContainer
     ? relative(IN_CONTAINER.data, IN_CONTAINER.common)
@@ -55,9 +53,12 @@ export async function prepareNats({ inContainer, home, port, webSocketPort, orig
   ];
   writeFileSync(join(data, NATS_CONFIG), `${lines.join("\n")}\n`);
   const urls = `nats://${LOCAL}:${port},ws://${LOCAL}:${webSocketPort}`;
+  const envOf = (/** @type {string} */ role) => ({ BATON_NATS_CREDS: creds.replace("*", role) });
   return {
-    all: { BATON_NATS_CREDS: join(keys, "baton.creds") },
+    jobs: envOf("jobs"),
+    worker: envOf("worker"),
     gateway: {
+      ...envOf("gateway"),
       BATON_NATS_SIGNING_SEED: join(keys, "readers.seed"),
       BATON_NATS_PUBLIC_URLS: process.env["BATON_NATS_PUBLIC_URLS"] || urls,
     },
@@ -73,6 +74,7 @@ export async function prepareNats({ inContainer, home, port, webSocketPort, orig
  */
 export function natsOrigins(env, httpPort) {
   const named = (env["BATON_ALLOWED_ORIGINS"] ?? "").split(",").map((origin) => origin.trim());
-  const own = [`http://localhost:${httpPort}`, `http://${LOCAL}:${httpPort}`];
+  const scheme = ownScheme(env);
+  const own = [`${scheme}://localhost:${httpPort}`, `${scheme}://${LOCAL}:${httpPort}`];
   return named.includes("*") ? [] : [...own, ...named.filter((origin) => origin.includes("://"))];
 }

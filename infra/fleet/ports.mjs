@@ -99,7 +99,7 @@ function answers(port, host, timeoutMs) {
 
 /**
  * Whether a broker does its work. Redis listens long before its data is loaded, and refuses every
- * command until then.
+ * command until then. Redis's user for this question has no password.
  *
  * @param {BrokerName} name
  * @param {number} port
@@ -107,10 +107,11 @@ function answers(port, host, timeoutMs) {
 export function isServing(name, port) {
   return ask(port, LOCAL, 1_000, (socket, end) => {
     let text = "";
-    if (name === "redis") socket.once("connect", () => socket.write("PING\r\n"));
+    if (name === "redis") socket.once("connect", () => socket.write("AUTH health any\r\nPING\r\n"));
+    const whole = name === "redis" ? /\r\n.*\r\n$/s : /\r\n/;
     socket.on("data", (chunk) => {
       text += chunk.toString();
-      if (text.includes("\r\n")) end(text.startsWith(name === "redis" ? "+PONG" : "INFO "));
+      if (whole.test(text)) end(text.startsWith(name === "redis" ? "+OK\r\n+PONG" : "INFO "));
     });
   });
 }

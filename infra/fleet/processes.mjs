@@ -10,6 +10,11 @@ import { IN_CONTAINER, NATS_CONFIG } from "./nats-accounts.mjs";
 import { LOCAL } from "./ports.mjs";
 
 /** @typedef {import("../setup/broker-kinds.mjs").BrokerName} BrokerName */
+/**
+ * Settings with which a broker lets in each kind of process.
+ *
+ * @typedef {Record<"gateway" | "jobs" | "worker", NodeJS.ProcessEnv>} RoleEnv
+ */
 
 /**
  * @typedef {object} Plan how to start and stop a process
@@ -39,20 +44,21 @@ const BROKER_GRACE_MS = { redis: 15_000, nats: 5_000 };
 /** NATS keeps recent writes in memory for a while, up to about this limit. */
 const NATS_MEMORY = "512MiB";
 const CONFIG = { redis: join(root, "infra/redis.conf"), nats: join(root, "infra/nats.conf") };
+/** The path of Redis's users in the container. */
+const USERS_IN_CONTAINER = "/etc/baton-users.acl";
 /** The ports of the brokers in their images. */
 const PORT_IN_CONTAINER = { redis: 6379, nats: 4222 };
 
 /**
  * @param {import("./settings.mjs").Settings} settings
  * @param {Record<BrokerName, string>} urls
- * @param {import("./nats-accounts.mjs").NatsEnv} natsEnv
+ * @param {readonly RoleEnv[]} brokerEnvs of Redis and of NATS
  * @param {import("./secrets.mjs").Secrets} secrets
  * @returns {Plan[]} of the gateway, of the jobs process, then of the workers
  */
-export function processPlans(settings, urls, natsEnv, secrets) {
-  const env = {
+export function processPlans(settings, urls, brokerEnvs, secrets) {
+  const common = {
     ...process.env,
-    ...natsEnv.all,
     BATON_REDIS_URL: urls.redis,
     BATON_NATS_URL: urls.nats,
     BATON_HOST: settings.host,
@@ -60,33 +66,38 @@ export function processPlans(settings, urls, natsEnv, secrets) {
     // It is about the ports of containers, and .env may have it for Docker Compose.
     BATON_PUBLISH: "",
     BATON_MODEL_REPOSITORY: settings.repository,
+    BATON_METRICS_TOKEN_FILE: secrets.BATON_METRICS_TOKEN_FILE,
     // Otherwise ONNX Runtime 1.30 reports to mobile.events.data.microsoft.com.
     ORT_DISABLE_TELEMETRY: "1",
   };
-  const common = { program: process.execPath, cwd: root, graceMs: DRAIN_GRACE_MS };
+  // The setting is the gateway's port. Prometheus finds the ports of the others at the gateway.
+  const besideGateway = { BATON_METRICS_PORT: process.env["BATON_METRICS_PORT"] === "off" ? "off" : "0" };
+  const envOf = (/** @type {keyof RoleEnv} */ role) =>
+    Object.assign({ ...common }, ...brokerEnvs.map((env) => env[role]));
+  const node = { program: process.execPath, cwd: root, graceMs: DRAIN_GRACE_MS };
   const gateway = {
-    ...common,
+    ...node,
     name: "gateway",
     order: STOP_ORDER.gateway,
     args: [join(root, "dist/bundled/gateway/main.js")],
-    env: { ...env, BATON_AUTH_SECRET_FILE: secrets.BATON_AUTH_SECRET_FILE, ...natsEnv.gateway },
+    env: { ...envOf("gateway"), BATON_AUTH_SECRET_FILE: secrets.BATON_AUTH_SECRET_FILE },
     readyMessage: "gateway listening",
   };
   const jobs = {
-    ...common,
+    ...node,
     name: "jobs",
     order: STOP_ORDER.jobs,
     args: [join(root, "dist/bundled/gateway/jobs.js")],
     // Look-ups of names run in threads, and a slow look-up must not delay the next.
-    env: { UV_THREADPOOL_SIZE: "64", ...env },
+    env: { UV_THREADPOOL_SIZE: "64", ...envOf("jobs"), ...besideGateway },
     readyMessage: "jobs ready",
   };
   const workers = Array.from({ length: settings.workers }, (_, i) => ({
-    ...common,
+    ...node,
     name: `worker-${i + 1}`,
     order: STOP_ORDER.worker,
     args: [join(root, "dist/worker/supervisor.js")],
-    env: { ...env, BATON_WORKER_NAME: `worker-${i + 1}` },
+    env: { ...envOf("worker"), ...besideGateway, BATON_WORKER_NAME: `worker-${i + 1}` },
     readyMessage: "worker ready",
     diedMessage: "worker process died",
   }));
@@ -98,35 +109,37 @@ export function processPlans(settings, urls, natsEnv, secrets) {
  * @param {import("../setup/brokers.mjs").PrivateBroker} found
  * @param {number} port
  * @param {string} home
- * @param {number} webSocketPort of NATS, for browsers
+ * @param {{ webSocketPort: number } | { users: string }} more NATS's port for browsers, or the file
+ *   of Redis's users
  * @returns {Plan}
  */
-export function brokerPlan(name, found, port, home, webSocketPort) {
+export function brokerPlan(name, found, port, home, more) {
   const data = join(home, name);
   needWritable(data, "Redis and NATS keep their data there; make it writable, or set BATON_HOME.");
   const env = { GOMEMLIMIT: NATS_MEMORY, ...process.env };
   const plan = { name, order: STOP_ORDER[name], graceMs: BROKER_GRACE_MS[name], cwd: data, env };
-  if ("program" in found) return { ...plan, program: found.program, args: programArgs(name, port, data) };
+  if ("program" in found) return { ...plan, program: found.program, args: programArgs(port, data, more) };
   // The name has a hash of the folder, because two checkouts need two containers.
   const container = `baton-${name}-${createHash("sha256").update(home).digest("hex").slice(0, 12)}`;
   return {
     ...plan,
     container,
     program: "docker",
-    args: dockerArgs(name, found.image, port, data, container, webSocketPort),
+    args: dockerArgs(name, found.image, port, data, container, more),
   };
 }
 
 /**
- * @param {BrokerName} name
  * @param {number} port
  * @param {string} data
+ * @param {{ webSocketPort: number } | { users: string }} more
  */
-function programArgs(name, port, data) {
-  if (name === "nats") {
+function programArgs(port, data, more) {
+  if ("webSocketPort" in more) {
     return ["--config", join(data, NATS_CONFIG), "--addr", LOCAL, "--port", String(port), "--store_dir", data];
   }
-  return [CONFIG.redis, "--port", String(port), "--bind", LOCAL, "--protected-mode", "yes", "--dir", data];
+  const place = ["--port", String(port), "--bind", LOCAL, "--protected-mode", "yes", "--dir", data];
+  return [CONFIG.redis, ...place, "--aclfile", more.users];
 }
 
 /**
@@ -135,9 +148,9 @@ function programArgs(name, port, data) {
  * @param {number} port on this machine
  * @param {string} data
  * @param {string} container
- * @param {number} webSocketPort of NATS, the same in the container
+ * @param {{ webSocketPort: number } | { users: string }} more the port is the same in the container
  */
-function dockerArgs(name, image, port, data, container, webSocketPort) {
+function dockerArgs(name, image, port, data, container, more) {
   const inside = PORT_IN_CONTAINER[name];
   const user =
     process.getuid === undefined || process.getgid === undefined
@@ -146,10 +159,12 @@ function dockerArgs(name, image, port, data, container, webSocketPort) {
   const common = ["run", "--rm", "--init", "--name", container, "--publish", `${LOCAL}:${port}:${inside}`, ...user];
   const { common: config, data: folder } = IN_CONTAINER;
   const volumes = ["--volume", `${CONFIG[name]}:${config}:ro`, "--volume", `${data}:${folder}`];
-  if (name === "redis") {
-    return [...common, ...volumes, image, "redis-server", config, "--dir", folder, "--protected-mode", "no"];
+  if ("users" in more) {
+    const users = ["--volume", `${more.users}:${USERS_IN_CONTAINER}:ro`];
+    const server = ["redis-server", config, "--dir", folder, "--protected-mode", "no"];
+    return [...common, ...volumes, ...users, image, ...server, "--aclfile", USERS_IN_CONTAINER];
   }
-  const publish = ["--publish", `${LOCAL}:${webSocketPort}:${webSocketPort}`];
+  const publish = ["--publish", `${LOCAL}:${more.webSocketPort}:${more.webSocketPort}`];
   const server = ["nats-server", "--config", `${folder}/${NATS_CONFIG}`, "--port", String(inside)];
   return [...common, ...publish, ...volumes, image, ...server, "--store_dir", folder];
 }

@@ -2,18 +2,28 @@
  * The secrets of `npm start`, made once in a folder that no other user can read. A start prints no
  * secret, and makes none a second time.
  */
-import { randomBytes } from "node:crypto";
-import { chmodSync, existsSync, linkSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { lastLines, runCommand } from "../setup/command.mjs";
 import { needWritable, root } from "../setup/paths.mjs";
-import { codeOf, Refusal } from "../setup/terminal.mjs";
+import { Refusal } from "../setup/terminal.mjs";
 
-/** Length of the pepper in bytes. */
-const PEPPER_BYTES = 32;
+/** The program `keys`. */
+const KEYS = join(root, "dist/gateway/auth/program/main.js");
 const KEYS_MS = 30_000;
 
-/** @typedef {{ BATON_AUTH_SECRET_FILE: string, BATON_OPERATOR_KEY_FILE: string }} Secrets */
+/**
+ * @typedef {object} Secrets
+ * @property {string} BATON_AUTH_SECRET_FILE
+ * @property {string} BATON_OPERATOR_KEY_FILE
+ * @property {string} BATON_METRICS_TOKEN_FILE
+ */
+/**
+ * @typedef {object} RedisUsers the users of the private Redis
+ * @property {string} file for the server
+ * @property {string} password of the operator
+ * @property {import("./processes.mjs").RoleEnv} env settings of each process
+ */
 
 /** @param {string} home */
 function folderOf(home) {
@@ -22,37 +32,48 @@ function folderOf(home) {
 
 /**
  * Makes the secrets that are not there yet, unless the environment names other files. An empty
- * variable names none.
+ * variable names none. Needs a build.
  *
  * @param {string} home
  * @param {NodeJS.ProcessEnv} env
- * @returns {Secrets} settings of a gateway, and of the program `keys`
+ * @returns {Promise<Secrets>} settings of the processes, and of the program `keys`
  * @throws {Refusal} if they cannot be written
  */
-export function prepareSecrets(home, env) {
+export async function prepareSecrets(home, env) {
   const folder = folderOf(home);
   needWritable(folder);
   chmodSync(folder, 0o700);
+  const pepper = env["BATON_AUTH_SECRET_FILE"] || join(folder, "auth.pepper");
+  if (!existsSync(pepper)) await runKeys(["pepper", pepper], "The secret of API keys could not be made");
+  const token = env["BATON_METRICS_TOKEN_FILE"] || join(folder, "metrics.token");
+  if (!existsSync(token)) await runKeys(["token", token], "The token of metrics could not be made");
   return {
-    BATON_AUTH_SECRET_FILE: env["BATON_AUTH_SECRET_FILE"] || makePepper(join(folder, "auth.pepper")),
+    BATON_METRICS_TOKEN_FILE: token,
+    BATON_AUTH_SECRET_FILE: pepper,
     BATON_OPERATOR_KEY_FILE: env["BATON_OPERATOR_KEY_FILE"] || join(folder, "operator.key"),
   };
 }
 
-/** @param {string} file */
-function makePepper(file) {
-  if (existsSync(file)) return file;
-  // Whole or not at all, also if this process dies meanwhile.
-  const whole = `${file}.${process.pid}`;
-  try {
-    writeFileSync(whole, `${randomBytes(PEPPER_BYTES).toString("base64")}\n`, { mode: 0o600 });
-    linkSync(whole, file);
-  } catch (error) {
-    if (codeOf(error) !== "EEXIST") throw new Refusal(`Baton cannot make ${file} (${codeOf(error)}).`);
-  } finally {
-    rmSync(whole, { force: true });
-  }
-  return file;
+/**
+ * Makes the users of the private Redis: their passwords once, and the file for the server each
+ * time, because the next version may need other commands.
+ *
+ * @param {string} home
+ * @returns {Promise<RedisUsers>}
+ * @throws {Refusal} if they cannot be written
+ */
+export async function prepareRedisUsers(home) {
+  const folder = folderOf(home);
+  const file = join(folder, "users.acl");
+  const passwordFile = (/** @type {string} */ role) => join(folder, `redis-${role}.pass`);
+  const args = ["acl", "--passwords", passwordFile("*"), "--file", file];
+  await runKeys(args, "The users of Redis could not be made");
+  const envOf = (/** @type {string} */ role) => ({
+    BATON_REDIS_USERNAME: role,
+    BATON_REDIS_PASSWORD_FILE: passwordFile(role),
+  });
+  const [password = ""] = readFileSync(passwordFile("operator"), "utf8").split("\n");
+  return { file, password, env: { gateway: envOf("gateway"), jobs: envOf("jobs"), worker: envOf("worker") } };
 }
 
 /**
@@ -90,9 +111,21 @@ export function lastRedisUrl(home) {
  */
 export async function prepareOperatorKey(secrets, redisUrl) {
   const env = { ...process.env, ...secrets, BATON_REDIS_URL: redisUrl };
-  const program = join(root, "dist/gateway/auth/program/main.js");
-  const { code, output } = await runCommand(process.execPath, [program, "first"], { env, timeoutMs: KEYS_MS });
+  const output = await runKeys(["first"], "There is no operator's key", env);
   const key = /^bt_\S+$/m.exec(output)?.[0];
-  if (code !== 0 || key === undefined) throw new Refusal(`There is no operator's key:\n${lastLines(output, 5)}`);
+  if (key === undefined) throw new Refusal(`There is no operator's key:\n${lastLines(output, 5)}`);
   return { file: secrets.BATON_OPERATOR_KEY_FILE, key };
+}
+
+/**
+ * @param {readonly string[]} args
+ * @param {string} problem what it means if the program fails
+ * @param {NodeJS.ProcessEnv} [env]
+ * @returns {Promise<string>} the end of its output
+ * @throws {Refusal} if the program fails
+ */
+async function runKeys(args, problem, env = process.env) {
+  const { code, output } = await runCommand(process.execPath, [KEYS, ...args], { env, timeoutMs: KEYS_MS });
+  if (code !== 0) throw new Refusal(`${problem}:\n${lastLines(output, 5)}`);
+  return output;
 }

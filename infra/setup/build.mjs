@@ -18,13 +18,15 @@ const FILES = [
   "tsconfig.build.json",
   "infra/copy-scripts.mjs",
   "infra/bundle.mjs",
+  "infra/console.mjs",
 ];
-const FOLDERS = ["cli", "gateway", "worker", "shared", "test/bench"];
+const FOLDERS = ["cli", "console", "gateway", "worker", "shared", "test/bench"];
 const PRODUCTS = [
   "dist/cli/main.js",
   "dist/bundled/gateway/main.js",
   "dist/worker/supervisor.js",
   "dist/bundled/worker/main.js",
+  "dist/console/index.html",
 ];
 
 /**
@@ -49,7 +51,7 @@ function fingerprint() {
   for (const folder of FOLDERS) {
     if (!existsSync(join(root, folder))) continue;
     for (const name of readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })) {
-      if (/\.(ts|lua)$/.test(name) && !name.endsWith(".test.ts")) names.push(`${folder}/${name}`);
+      if (/\.(tsx?|lua|css|html)$/.test(name) && !name.endsWith(".test.ts")) names.push(`${folder}/${name}`);
     }
   }
   const hash = createHash("sha256");

@@ -147,6 +147,8 @@ export const announcement = z.object({
   models: z.array(servedModel),
   /** Models that the worker failed to load, with the reason. */
   failed: z.array(failedModel),
+  /** The address of its metrics, with the port. Absent if it shows none, as older workers do. */
+  metrics: z.string().optional(),
 });
 
 export type Announcement = z.infer<typeof announcement>;

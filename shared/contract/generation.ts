@@ -85,6 +85,19 @@ export const labelTokens = z
   .max(16)
   .optional();
 
+const usualShare = { level: 1, weight: 1 };
+
+/**
+ * The priority level of the generation, from 1, which goes first, and the weight of its tenant at
+ * the admission (the frame's `meta.share`, beside the spec). Absent if both are 1, and in entries
+ * from gateways of earlier versions.
+ */
+export const generationShare = z
+  .object({ level: z.number().int().positive(), weight: z.number().positive() })
+  .catch(usualShare);
+
+export type GenerationShare = z.infer<typeof generationShare>;
+
 /** A possible token and its log probability. */
 const tokenChance = z.object({
   id: token,

@@ -13,11 +13,14 @@ export type Outcome =
        * derives from the code.
        */
       readonly reason?: RefusalReason | undefined;
+      /** The text of the worker's timings; absent if no worker has run the request. */
+      readonly note?: string | undefined;
     };
 
 /**
  * The two fields of an outcome hash. The body of a result is a frame (shared/frame.ts), or the
- * final record of a stream. The body of an error is JSON with `code` and `message`.
+ * final record of a stream. The body of an error is JSON with `code` and `message`, and may have
+ * the timings as `t`.
  */
 export interface StoredOutcome {
   readonly kind: "result" | "error";
@@ -26,7 +29,9 @@ export interface StoredOutcome {
 
 export function storeOutcome(outcome: Outcome): StoredOutcome {
   if (outcome.kind === "result") return outcome;
-  return { kind: "error", body: Buffer.from(JSON.stringify({ code: outcome.code, message: outcome.message })) };
+  const { code, message, note } = outcome;
+  const text = JSON.stringify({ code, message });
+  return { kind: "error", body: Buffer.from(note === undefined ? text : `${text.slice(0, -1)},"t":${note}}`) };
 }
 
 /** The step's number, in the metadata of a result's frame. */
@@ -43,8 +48,9 @@ export function stepOf(meta: FrameMeta): number | undefined {
 /** The inverse of `storeOutcome`. An unknown code, from a newer version, reads as `internal`. */
 export function readOutcome(kind: string, body: Buffer): Outcome {
   if (kind === "result") return { kind, body };
-  const error = JSON.parse(body.toString("utf8")) as { code: string; message: string };
-  return { kind: "error", code: isErrorCode(error.code) ? error.code : "internal", message: error.message };
+  const { code, message, t } = JSON.parse(body.toString("utf8")) as { code: string; message: string; t?: unknown };
+  const note = t === undefined ? undefined : { note: JSON.stringify(t) };
+  return { kind: "error", code: isErrorCode(code) ? code : "internal", message, ...note };
 }
 
 /**
@@ -59,7 +65,7 @@ export function readKept(kind: string, body: Buffer | null | undefined): Outcome
  * The outcome of a request that ended with this error. An error other than InferenceError is a bug,
  * and its text stays in the process.
  */
-export function outcomeOf(error: unknown): Outcome {
+export function outcomeOf(error: unknown): Extract<Outcome, { kind: "error" }> {
   const { code, message, reason } = error instanceof InferenceError ? error : fixedError("internal", "usual");
   return { kind: "error", code, message, ...(reason !== undefined && { reason }) };
 }

@@ -5,9 +5,12 @@
 import { readFileSync } from "node:fs";
 import { connect, credsAuthenticator, NatsError, type Authenticator, type NatsConnection } from "nats";
 import { NodeTransport } from "nats/lib/src/node_transport.js";
-import { natsServers } from "../broker-url.js";
+import type { z } from "zod";
+import { isNatsForTls, natsServers } from "../broker-url.js";
+import type { sharedSettings } from "../settings.js";
+import { clientTls, natsTls, tlsFilesOf, type TlsFiles } from "../tls.js";
 
-export { AckPolicy, DebugEvents, DeliverPolicy, DiscardPolicy, Events, headers, StorageType } from "nats";
+export { AckPolicy, DebugEvents, DeliverPolicy, DiscardPolicy, Events, headers, NatsError, StorageType } from "nats";
 export type { ConsumerInfo, JetStreamManager, Msg, NatsConnection, StoredMsg, StreamConfig, Subscription } from "nats";
 
 export interface Link {
@@ -15,6 +18,22 @@ export interface Link {
   readonly name: string;
   /** Path of a file with credentials; undefined if the server requires none. */
   readonly creds?: string | undefined;
+  /** The files for TLS; undefined if this side does not insist on TLS. */
+  readonly tls?: TlsFiles | undefined;
+}
+
+const RECONNECT_JITTER_MS = 50;
+
+/** The settings of a process for its connections to NATS. */
+export type NatsSettings = Pick<
+  z.infer<typeof sharedSettings>,
+  `BATON_NATS_${"URL" | "CREDS" | "CA_FILE" | "CERT_FILE" | "KEY_FILE"}`
+>;
+
+export function linkOf(config: NatsSettings): Omit<Link, "name"> {
+  const url = config.BATON_NATS_URL;
+  const tls = isNatsForTls(url) ? tlsFilesOf(natsTls, config) : undefined;
+  return { url, creds: config.BATON_NATS_CREDS, tls };
 }
 
 /**
@@ -44,6 +63,30 @@ function closeWhatIsGivenUp(transport: Pick<NodeTransport, "dial" | "close">): v
 
 closeWhatIsGivenUp(NodeTransport.prototype);
 
+/** A transport's options, which its type hides. */
+interface Dialling {
+  options: { readonly tls?: object };
+}
+
+/**
+ * Lets a server's certificate be checked against the host that was dialled. The client gives Node
+ * no host beside its own socket, and for an address no name either, and Node then takes
+ * `localhost`.
+ */
+function checkDialledHost(transport: Pick<NodeTransport, "dial">): void {
+  const { dial } = transport;
+  transport.dial = function (this: NodeTransport, server) {
+    const dialling = this as unknown as Dialling;
+    const { tls } = dialling.options;
+    if (typeof tls === "object") {
+      dialling.options = { ...dialling.options, tls: { ...tls, host: server.hostname } };
+    }
+    return dial.call(this, server);
+  };
+}
+
+checkDialledHost(NodeTransport.prototype);
+
 /**
  * Reads the credentials file at each connect, so that an operator can replace the file while the
  * process runs.
@@ -61,23 +104,48 @@ function authenticatorOf(path: string): Authenticator {
   };
 }
 
+/** The claims of a user's JWT that Baton reads. */
+interface UserClaims {
+  readonly nats?: { readonly sub?: { readonly allow?: readonly string[] } };
+}
+
+/**
+ * The prefix of the inboxes that credentials allow. Credentials of a role of Baton allow only their
+ * own, so that no role hears the answers for another.
+ * @returns undefined if the credentials allow every inbox
+ * @throws Error if the file is unreadable
+ */
+export function inboxOf(creds: string): string | undefined {
+  const [, claims = ""] = /BEGIN NATS USER JWT-+\s+[\w-]+\.([\w-]+)\./.exec(readFileSync(creds, "utf8")) ?? [];
+  const { nats }: UserClaims = claims === "" ? {} : (JSON.parse(Buffer.from(claims, "base64url").toString()) as object);
+  return nats?.sub?.allow?.flatMap((subject) => /^(_INBOX_\w+)\.>$/.exec(subject)?.[1] ?? [])[0];
+}
+
 /**
  * Opens a connection, which then reconnects by itself.
  * @param waitOnFirstConnect whether to wait for a server if none answers now, or to reject
  * @throws Error at once if the file with credentials is unreadable
  */
-export function openConnection({ url, name, creds }: Link, waitOnFirstConnect: boolean): Promise<NatsConnection> {
+export async function openConnection(
+  { url, name, creds, tls }: Link,
+  waitOnFirstConnect: boolean,
+): Promise<NatsConnection> {
+  const inboxPrefix = creds === undefined ? undefined : inboxOf(creds);
   return connect({
     servers: natsServers(url),
     name,
     maxReconnectAttempts: -1,
     reconnectTimeWait: 100,
-    reconnectJitter: 50,
+    reconnectJitter: RECONNECT_JITTER_MS,
     waitOnFirstConnect,
     // The client gives up a silent link after 6 s.
     pingInterval: 2_000,
     maxPingOut: 2,
     timeout: 2_000,
+    ...(inboxPrefix !== undefined && { inboxPrefix }),
+    // The client refuses a server without TLS then. Its own options for files read them while its
+    // socket has no listener for errors, so a reset would end the process.
+    ...(tls !== undefined && { tls: clientTls(tls, natsTls), reconnectJitterTLS: RECONNECT_JITTER_MS }),
     ...(creds === undefined ? {} : { authenticator: authenticatorOf(creds), ignoreAuthErrorAbort: true }),
   });
 }

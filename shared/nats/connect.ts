@@ -8,6 +8,8 @@ import {
   DebugEvents,
   Events,
   headers,
+  inboxOf,
+  NatsError,
   openConnection,
   type JetStreamManager,
   type Link,
@@ -104,6 +106,21 @@ export interface BusSettings extends Link {
   readonly log: Logger;
 }
 
+/** Whether these credentials are for a kind of process, and for no other. False if unreadable. */
+function isOfRole(creds: string): boolean {
+  try {
+    return inboxOf(creds) !== undefined;
+  } catch {
+    return false;
+  }
+}
+
+/** The client wraps the errors of its socket. */
+function reasonOf(error: unknown): string {
+  const { chainedError = error } = error instanceof NatsError ? error : {};
+  return chainedError instanceof Error ? chainedError.message : String(chainedError);
+}
+
 /** A bus over one connection, which the client opens again by itself. */
 class NatsBus implements Bus {
   readonly captures: boolean;
@@ -118,13 +135,25 @@ class NatsBus implements Bus {
   constructor(settings: BusSettings) {
     this.captures = settings.captures ?? false;
     this.#log = settings.log;
-    const lasting = openConnection(settings, true).then(
+    if (settings.creds === undefined || !isOfRole(settings.creds))
+      this.#log.warn("this process may do everything in nats: docs/operations.md has the users of each role");
+    const lasting = this.#open(settings).then(
       (nc) => this.#use(nc),
       (error: unknown) => {
         this.#log.error({ error: error instanceof Error ? error.message : String(error) }, "nats gave up");
       },
     );
     lasting.catch((error: unknown) => this.#log.error({ error: String(error) }, "nats connection ended"));
+  }
+
+  /** Waits for a server, and logs why it has to. The client says nothing while it waits. */
+  async #open(settings: BusSettings): Promise<NatsConnection> {
+    try {
+      return await openConnection(settings, false);
+    } catch (error) {
+      this.#log.warn({ error: reasonOf(error) }, "nats cannot be reached yet");
+      return openConnection(settings, true);
+    }
   }
 
   publish(subject: string, message: Buffer, id?: string): void {

@@ -7,15 +7,18 @@
 import { createHash, randomBytes, type Hash } from "node:crypto";
 import { MissingObject, StoreFull, StoreUnavailable, type ObjectStore } from "../object-store.js";
 import { delay } from "../retry.js";
-import { DiscardPolicy, headers, StorageType, type Msg, type NatsConnection, type StreamConfig } from "./client.js";
+import {
+  DiscardPolicy,
+  headers,
+  StorageType,
+  type Msg,
+  type Link,
+  type NatsConnection,
+  type StreamConfig,
+} from "./client.js";
 import { connectForBulk } from "./connect.js";
 
-export interface NatsStoreSettings {
-  readonly url: string;
-  /** As in `Link`. */
-  readonly creds?: string | undefined;
-  /** Of the connection. */
-  readonly name: string;
+export interface NatsStoreSettings extends Link {
   /** `[A-Za-z0-9_-]+`. The store makes the bucket if it does not exist. */
   readonly bucket: string;
   /** How many servers of a NATS cluster keep each object. */
@@ -184,9 +187,9 @@ export class NatsObjectStore implements ObjectStore {
 
   /** @throws StoreUnavailable */
   async #ready(): Promise<NatsConnection> {
-    const { url, creds, name, replicas, bucket } = this.#settings;
+    const { replicas, bucket } = this.#settings;
     try {
-      this.#opening ??= connectForBulk({ url, creds, name });
+      this.#opening ??= connectForBulk(this.#settings);
       const nc = await this.#opening;
       if (!this.#isMade) {
         const { streams } = await this.#manager(nc);

@@ -192,3 +192,8 @@ function otherFormat(): string {
     "Finish its work with the version that wrote it, or use an empty Redis"
   );
 }
+
+/** Whether the gateways ask their clients for keys. */
+export async function asksForKeys(redis: RedisClient): Promise<boolean> {
+  return (await redis.hget(registryKeys.deployment, "auth")) === "required";
+}

@@ -188,6 +188,11 @@ export function loadKey(bucket: number | undefined): string {
   return `load:${bucket === undefined ? "all" : bucketTag(bucket)}`;
 }
 
+/** hash: how many sequences each tenant and each model has in a bucket; see held.lua. */
+export function heldKey(bucket: number): string {
+  return `load:${bucketTag(bucket)}:sequences`;
+}
+
 /** hash: the requests that count, as `requestInKey` names each; see load.lua. */
 export function openKey(load: string): string {
   return `open${load.slice("load".length)}`;
@@ -209,6 +214,20 @@ export function requestInKey(outcome: string): string {
 /** string: held by the one gateway that counts again in this round; in the slot of `loadKey`. */
 export function loadTurnKey(load: string): string {
   return `recount${load.slice("load".length)}`;
+}
+
+/**
+ * hash: what a tenant has used in a UTC day, by key and model; see usage.lua.
+ * @param load the key of the counts beside it
+ * @param day such as 2026-11-28
+ */
+export function usageKey(load: string, tenant: string, day: string): string {
+  return `usage${load.slice("load".length)}:${tenant}:${day}`;
+}
+
+/** hash: what owners have used in a UTC month, such as 2026-11; see usage.lua. */
+export function spentKey(load: string, month: string): string {
+  return `spent${load.slice("load".length)}:${month}`;
 }
 
 /** The key of the counts for the requests that the calls of this record admit. */
@@ -290,6 +309,8 @@ export const scheduleKeys = {
 
 /** The keys of batches; all lie in one slot. batches/README.md describes each. */
 export const batchKeys = {
+  /** In a Redis Cluster in place of a bucket's `loadKey`, for the rates of owners. */
+  load: "load:{batches}",
   batch: (tenant: string, id: string) => `{batches}:batch:${tenant}:${id}`,
   openOfAll: "{batches}:open",
   all: (tenant: string) => `{batches}:all:${tenant}`,

@@ -17,6 +17,8 @@ const schema = z.object({
   pid: z.number(),
   /** RFC 3339. */
   startedAt: z.string(),
+  /** The address of its metrics, with the port. Absent if it shows none, as older processes do. */
+  metrics: z.string().optional(),
 });
 
 export type ListedProcess = Readonly<z.infer<typeof schema>>;
@@ -31,11 +33,11 @@ const script = defineScript(new URL("./note-process.lua", import.meta.url), () =
 /** Keeps this process listed until `signal` aborts. */
 export async function listProcess(
   redis: RedisClient,
-  { kind, name }: Pick<ListedProcess, "kind" | "name">,
+  { kind, name, metrics }: Pick<ListedProcess, "kind" | "name" | "metrics">,
   signal: AbortSignal,
 ): Promise<void> {
   const startedAt = new Date(performance.timeOrigin).toISOString();
-  const own: ListedProcess = { kind, name, host: hostname(), pid: process.pid, startedAt };
+  const own: ListedProcess = { kind, name, host: hostname(), pid: process.pid, startedAt, metrics };
   const { processes } = registryKeys;
   // If Redis is away, the next beat notes the process.
   const note = (forMs: number) =>

@@ -19,6 +19,7 @@ import * as counts from "./counts.js";
 import * as jobs from "./jobs.js";
 import * as requests from "./requests.js";
 import * as sequences from "./sequence.js";
+import * as usages from "./usage.js";
 import * as webhooks from "./webhooks.js";
 import type { Fields, ListRecord, TextRecord } from "./record.js";
 
@@ -26,7 +27,14 @@ import type { Fields, ListRecord, TextRecord } from "./record.js";
 type Declared = Pick<ListRecord<Fields>, "places"> & Partial<Pick<TextRecord<Fields>, "pattern">>;
 
 /** Every record that a script reads or writes. */
-const records: Readonly<Record<string, Declared>> = { ...counts, ...jobs, ...requests, ...sequences, ...webhooks };
+const records: Readonly<Record<string, Declared>> = {
+  ...counts,
+  ...jobs,
+  ...requests,
+  ...sequences,
+  ...usages,
+  ...webhooks,
+};
 
 const FUNCTIONS = /^-- record (\w+):((?: \w+)+)\n/gm;
 const PATTERN = /\bPATTERN\.(\w+)\(([^()]*)\)/g;

@@ -6,6 +6,7 @@ import type { Cluster, ClusterOptions, Redis } from "ioredis";
 import type { Logger } from "pino";
 import type { RedisPlace } from "../broker-url.js";
 import { useAskedHosts } from "./asked-host.js";
+import { tlsOf } from "./tls.js";
 
 type ClusterPlace = Extract<RedisPlace, { readonly kind: "cluster" }>;
 
@@ -45,7 +46,7 @@ export function clusterOptions<Options extends NodeOptions>({ username, password
       socketTimeout: node.commandTimeout,
       ...(username !== undefined && { username }),
       ...(password !== undefined && { password }),
-      ...(tls && { tls: {} }),
+      ...tlsOf(tls),
     },
   } satisfies ClusterOptions;
 }

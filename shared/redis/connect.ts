@@ -8,11 +8,13 @@ import type { EventEmitter } from "node:events";
 import type * as ioredis from "ioredis";
 import type { Logger } from "pino";
 import { redisPlace } from "../broker-url.js";
+import { clientTls, redisTls } from "../tls.js";
 import type { Durability } from "../durability.js";
 import { AbstractConnector, Cluster, Redis } from "./ioredis.js";
 import { clusterOptions, keepSlotsKnown, mastersConnected, slotsKnown, slotsMayHaveMoved } from "./cluster.js";
 import { slotConnector } from "./slot-connector.js";
 import { slotOf } from "./slots.js";
+import { tlsOf } from "./tls.js";
 
 /**
  * Members that differ between a server's client and a Cluster's client, or come from EventEmitter.
@@ -58,6 +60,8 @@ export const MOST_RETRY_MS = 250;
 
 const base = {
   protocol: 2, // the same reply shapes on every server
+  // Redis 7.0 does not know the command, and no role may call it.
+  disableClientInfo: true,
   maxRetriesPerRequest: 0,
   enableOfflineQueue: false,
   autoResendUnfulfilledCommands: false,
@@ -101,7 +105,7 @@ export function connectRedis({
   }
   const redis =
     place.kind === "server"
-      ? new Redis(place.url, options)
+      ? new Redis(place.url, { ...options, ...tlsOf(place.tls) })
       : // A frozen primary must not delay the handshake: the Sentinels may name another soon.
         new Redis({ ...options, ...sentinelOptions(place), socketTimeout: COMMAND_TIMEOUT_MS });
   watch(redis, name, log);
@@ -119,7 +123,7 @@ export function connectBlockingReader({ url, name, log }: RedisSettings, slot?: 
   const place = redisPlace(url);
   const options = { ...base, connectionName: name };
   let redis: BlockingReader;
-  if (place.kind === "server") redis = new Redis(place.url, options);
+  if (place.kind === "server") redis = new Redis(place.url, { ...options, ...tlsOf(place.tls) });
   else if (place.kind === "sentinel") redis = new Redis({ ...options, ...sentinelOptions(place) });
   else {
     const commands = slot?.commands;
@@ -130,7 +134,7 @@ export function connectBlockingReader({ url, name, log }: RedisSettings, slot?: 
         const { host, port } = masterFor(commands, slot.key)?.options ?? {};
         return host === undefined || port === undefined ? undefined : { host, port };
       },
-      tls: place.tls,
+      ...tlsOf(place.tls),
       AbstractConnector,
       disconnectTimeoutMs: base.disconnectTimeout,
     });
@@ -175,7 +179,9 @@ export function connectForQueue({ url, name, log }: RedisSettings): ioredis.Redi
     return cluster;
   }
   const redis =
-    place.kind === "server" ? new Redis(place.url, options) : new Redis({ ...options, ...sentinelOptions(place) });
+    place.kind === "server"
+      ? new Redis(place.url, { ...options, ...tlsOf(place.tls) })
+      : new Redis({ ...options, ...sentinelOptions(place) });
   watch(redis, name, log);
   return redis;
 }
@@ -186,7 +192,7 @@ function credentials({ username, password, tls }: Place<"sentinel" | "cluster">)
   return {
     ...(username !== undefined && { username }),
     ...(password !== undefined && { password }),
-    ...(tls && { tls: {} }),
+    ...tlsOf(tls),
   };
 }
 
@@ -201,7 +207,7 @@ function sentinelOptions(place: Place<"sentinel">) {
     sentinelCommandTimeout: 1_000,
     ...(sentinelCredentials.username !== undefined && { sentinelUsername: sentinelCredentials.username }),
     ...(sentinelCredentials.password !== undefined && { sentinelPassword: sentinelCredentials.password }),
-    ...(tls && { enableTLSForSentinelMode: true, sentinelTLS: {} }),
+    ...(tls && { enableTLSForSentinelMode: true, sentinelTLS: clientTls(tls, redisTls) }),
   };
 }
 

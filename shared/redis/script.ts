@@ -5,7 +5,10 @@
  * `allow-oom`: a full Redis refuses new work, and only finished work frees memory.
  */
 import { createHash } from "node:crypto";
+import { basename } from "node:path";
 import { readFileSync } from "node:fs";
+import { cells, type Cell } from "../metrics/cells.js";
+import { stopwatch } from "../metrics/stopwatch.js";
 import { dropIfSilent, type RedisClient } from "./connect.js";
 import { resolveRecords } from "../records/lua.js";
 import { textOf as text } from "../records/record.js";
@@ -34,6 +37,11 @@ export interface ScriptTerms<K extends Names, A extends Names> {
    * of the server. Absent: false.
    */
   readonly durable?: boolean;
+  /**
+   * Whether the script only reads, and also runs for users of Redis that may not write its keys
+   * (`roles.ts`). Its file then has the flag `no-writes`. Absent: false.
+   */
+  readonly readsOnly?: boolean;
 }
 
 /**
@@ -47,25 +55,51 @@ export interface ScriptTerms<K extends Names, A extends Names> {
 export function defineScript<Reply, const K extends Names, const A extends Names>(
   file: URL,
   decode: (reply: unknown) => Reply,
-  { keys: keyNames, args: argNames, durable = false }: ScriptTerms<K, A>,
+  { keys: keyNames, args: argNames, durable = false, readsOnly = false }: ScriptTerms<K, A>,
 ): Script<Reply, K, A> {
   const source = withoutAbsentKey(resolveNames(resolveRecords(sourceOf(file)), { KEYS: keyNames, ARGV: argNames }));
   const sha = createHash("sha1").update(source).digest("hex");
+  // Redis wants the right to write each key that EVALSHA names.
+  const [byDigest, byText] = readsOnly ? ["EVALSHA_RO", "EVAL_RO"] : ["EVALSHA", "EVAL"];
+  const counts = new ScriptCounts(basename(file.pathname, ".lua"));
   const [flatKeys, flatArgs] = [flattener<string>(keyNames), flattener<Arg>(argNames)];
   return async (redis, keys, args, ahead = []) => {
     const named = flatKeys(keys);
     const [key = ""] = named;
     const waits = durable && redis.durability === "replicated";
     if (redis.isCluster && named.length > 0) named.push(absentKey(key));
+    const since = stopwatch();
     const tail = [named.length, ...named, ...flatArgs(args)];
     try {
-      return decode(await send(redis, key, ahead, ["EVALSHA", sha, ...tail], waits));
+      return decode(await send(redis, key, ahead, [byDigest, sha, ...tail], waits));
     } catch (error) {
       dropIfSilent(redis, error);
       if (!isReplyError(error, "NOSCRIPT")) throw error;
-      return decode(await send(redis, key, ahead, ["EVAL", source, ...tail], waits));
+      return decode(await send(redis, key, ahead, [byText, source, ...tail], waits));
+    } finally {
+      counts.called(stopwatch() - since);
     }
   };
+}
+
+/** The figures of a script. A script that this process never calls has none. */
+class ScriptCounts {
+  readonly #name: string;
+  #cells: { readonly calls: Cell; readonly seconds: Cell } | undefined;
+
+  constructor(name: string) {
+    this.#name = name;
+  }
+
+  called(ms: number): void {
+    const labels = { call: this.#name };
+    this.#cells ??= {
+      calls: cells.counter("baton_redis_calls_total", labels),
+      seconds: cells.counter("baton_redis_call_seconds_total", labels),
+    };
+    cells.add(this.#cells.calls);
+    cells.add(this.#cells.seconds, ms / 1_000);
+  }
 }
 
 /**

@@ -36,6 +36,8 @@ export async function checkServer(redis: RedisClient, log: Logger): Promise<void
   const [refusal] = findings.refusals;
   if (refusal !== undefined) throw new UnusableError(refusal);
   const versions = [...new Set(facts.map(({ info }) => info["redis_version"]))].join(", ");
+  if (["", "default"].includes(mastersOf(redis)[0]?.options.username ?? ""))
+    log.warn("this process may do everything in redis: `npm run keys -- acl` makes users for each role");
   log.info({ redis: versions, masters: facts.length, durability }, "redis checked");
   let told: ReadonlySet<string> = new Set();
   const tell = ({ refusals, warnings }: Findings) => {

@@ -7,6 +7,7 @@ import { connect as connectTls } from "node:tls";
 import type * as ioredis from "ioredis";
 import type { HostAndPort } from "../broker-url.js";
 import { delay } from "../retry.js";
+import type { ClientTls } from "../tls.js";
 
 /** The pause if no master of the slot is known. */
 const PAUSE_MS = 100;
@@ -17,7 +18,8 @@ export interface SlotConnection {
    * because after a master's death each connection asks repeatedly.
    */
   readonly findMaster: () => Promise<HostAndPort | undefined>;
-  readonly tls: boolean;
+  /** As `clientTls` makes it; absent for connections without TLS. */
+  readonly tls?: ClientTls;
   /** The package's class, which only `connect.ts` loads. */
   readonly AbstractConnector: typeof ioredis.AbstractConnector;
   readonly disconnectTimeoutMs: number;
@@ -39,7 +41,7 @@ export function slotConnector({ findMaster, tls, AbstractConnector, disconnectTi
         const master = await findMaster();
         if (!this.connecting) throw new Error("Connection is closed.");
         if (master !== undefined) {
-          this.stream = tls ? connectTls(master) : createConnection(master);
+          this.stream = tls ? connectTls({ ...master, ...tls }) : createConnection(master);
           this.stream.once("error", (error) => (this.firstError = error));
           return this.stream;
         }

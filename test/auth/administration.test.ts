@@ -79,6 +79,8 @@ describe("whoami", () => {
           limits: {},
           source: "redis",
         },
+        limits: {},
+        used: expect.objectContaining({ queued_requests: 0, schedules: 0 }) as object,
       },
     ]);
   });
@@ -401,7 +403,7 @@ describe("tenants", () => {
   it.each([
     [{ id: "a*" }, "the tenant must be"],
     [{ id: "a", weight: 0 }, "weight must be an integer from 1 to 9999"],
-    [{ id: "a", limits: { jobs: 1 } }, "limits: 'jobs' is not supported"],
+    [{ id: "a", limits: { stored_bytes: 1 } }, "limits: 'stored_bytes' is not supported"],
     [{ id: "a", state: "active" }, "unknown member 'state'"],
     [{}, "'id'"],
   ])("are refused for %j", async (terms, text) => {

@@ -15,6 +15,7 @@ interface Service {
   readonly environment?: Readonly<Record<string, string | number | null>>;
   readonly volumes?: readonly string[];
   readonly ports?: readonly string[];
+  readonly command?: readonly string[];
   readonly networks?: readonly string[];
   readonly depends_on?: Readonly<Record<string, unknown>>;
   readonly profiles?: readonly string[];
@@ -38,9 +39,10 @@ function terms(env: Readonly<Record<string, string>> = {}): unknown {
   // The image's own settings.
   const image = { BATON_HOST: "0.0.0.0", BATON_HTTP_PORT: "8000" };
   const settings = Object.entries(compose(env).services["gateway"]?.environment ?? {});
-  // An empty value is no value. Two files are those that other services have made.
+  // An empty value is no value. Other services have made the files.
   const given = { ...image, ...Object.fromEntries(settings.map(([name, value]) => [name, String(value ?? "")])) };
-  const made = { BATON_AUTH_SECRET_FILE: join(folder, "pepper"), BATON_NATS_SIGNING_SEED: "" };
+  const none = { BATON_REDIS_USERNAME: "", BATON_REDIS_PASSWORD_FILE: "", BATON_NATS_SIGNING_SEED: "" };
+  const made = { ...none, BATON_AUTH_SECRET_FILE: join(folder, "pepper") };
   return authTerms(gatewayConfig({ ...given, ...made }));
 }
 
@@ -55,7 +57,10 @@ describe("docker-compose.yml", () => {
   it("asks for keys if it is told to, and wherever other machines get in", () => {
     expect(terms({ BATON_AUTH: "keys" })).toMatchObject({ kind: "asks" });
     expect(terms({ BATON_AUTH: "keys", BATON_PUBLISH: "0.0.0.0" })).toMatchObject({ kind: "asks" });
-    expect(compose({ BATON_PUBLISH: "0.0.0.0" }).services["gateway"]?.ports).toEqual(["0.0.0.0:8000:8000"]);
+    expect(compose({ BATON_PUBLISH: "0.0.0.0" }).services["gateway"]?.ports).toEqual([
+      "0.0.0.0:8000:8000",
+      "0.0.0.0:8002:8002",
+    ]);
     expect(() => terms({ BATON_PUBLISH: "0.0.0.0" })).toThrow(
       "BATON_AUTH is not set and BATON_PUBLISH is 0.0.0.0: anybody who reaches this port could use the fleet.",
     );
@@ -75,23 +80,60 @@ describe("docker-compose.yml", () => {
       keys: "/keys/auth:ro",
       gateway: "/keys/auth:ro",
     });
-    expect(mounts("operator-key")).toEqual({ keys: "/keys/operator" });
+    const readers = ["gateway", "jobs", "worker", "worker-gpu", "worker-webgpu"];
+    expect(mounts("metrics-keys")).toEqual({
+      "auth-keys": "/keys/metrics",
+      ...Object.fromEntries(readers.map((name) => [name, "/keys/metrics:ro"])),
+    });
+    const makers = (folder: string) => ({ "redis-keys": folder, "nats-keys": folder });
+    expect(mounts("operator-key")).toEqual({ ...makers("/keys/operator"), keys: "/keys/operator" });
+    expect(mounts("gateway-keys")).toEqual({ ...makers("/keys/gateway"), gateway: "/keys/gateway:ro" });
+    expect(mounts("jobs-keys")).toEqual({ ...makers("/keys/jobs"), jobs: "/keys/jobs:ro" });
+    const ofWorkers = ["worker", "worker-gpu", "worker-webgpu"].map((name) => [name, "/keys/worker:ro"]);
+    expect(mounts("worker-keys")).toEqual({ ...makers("/keys/worker"), ...Object.fromEntries(ofWorkers) });
+    expect(mounts("redis-users")).toEqual({ "redis-keys": "/keys/redis", redis: "/keys/redis:ro" });
+    expect(mounts("nats-process-keys")).toEqual({ "nats-keys": "/keys/processes:ro" });
     expect(mounts("nats-gateway-keys")).toEqual({ "nats-keys": "/keys/gateways", gateway: "/keys/gateways:ro" });
     expect(mounts("nats-server-keys")).toEqual({ "nats-keys": "/keys/server", nats: "/etc/baton/accounts:ro" });
     expect(Object.keys(volumes)).toEqual(expect.arrayContaining(["auth-keys", "operator-key"]));
     // New volumes take their owner from the folders of the image.
     const dockerfile = readFileSync(join(root, "infra/Dockerfile"), "utf8");
-    for (const mounted of ["/keys/auth", "/keys/operator", "/keys/gateways"])
-      expect(dockerfile).toContain(` ${mounted} `);
+    const made = /^ && mkdir (.*) && chown -R node:node \/keys$/m.exec(dockerfile)?.[1]?.split(" ") ?? [];
+    const mounted = Object.values(services).flatMap(({ volumes: all = [] }) =>
+      all.flatMap((one) => /:\/keys\/(\w+)/.exec(one)?.[1] ?? []),
+    );
+    expect(made.toSorted()).toEqual([...new Set(mounted)].sort());
   });
 
   it("gives no service a secret in its environment, and makes none in an image", () => {
     for (const { environment = {} } of Object.values(compose().services)) {
       for (const [name, value] of Object.entries(environment)) {
-        if (/SECRET|PEPPER|CREDS|SEED|OPERATOR/.test(name) && value !== null) expect(value).toMatch(/^\/keys\//);
+        if (/SECRET|PEPPER|TOKEN|PASSWORD|CREDS|SEED|OPERATOR/.test(name) && value !== null)
+          expect(value).toMatch(/^\/keys\//);
       }
     }
     expect(readFileSync(join(root, "infra/Dockerfile"), "utf8")).not.toMatch(/auth\.pepper|operator\.key/);
+  });
+
+  it("lets each process in as its role alone, and no client without a password", () => {
+    const { services } = compose();
+    const ofRedis = Object.entries(services).flatMap(([name, { environment: env = {} }]) =>
+      env["BATON_REDIS_URL"] === undefined
+        ? []
+        : [[name, env["BATON_REDIS_USERNAME"], env["BATON_REDIS_PASSWORD_FILE"]]],
+    );
+    const worker = ["worker", "/keys/worker/redis.pass"];
+    expect(ofRedis).toEqual([
+      ["keys", "operator", "/keys/operator/redis.pass"],
+      ["gateway", "gateway", "/keys/gateway/redis.pass"],
+      ["jobs", "jobs", "/keys/jobs/redis.pass"],
+      ...["worker", "worker-gpu", "worker-webgpu"].map((name) => [name, ...worker]),
+    ]);
+    for (const role of ["gateway", "jobs", "worker"]) {
+      expect(services[role]?.environment?.["BATON_NATS_CREDS"]).toBe(`/keys/${role}/nats.creds`);
+    }
+    expect(services["redis"]?.command?.join(" ")).toContain("--aclfile /keys/redis/users.acl");
+    expect(Object.keys(services["redis"]?.depends_on ?? {})).toEqual(["redis-keys"]);
   });
 
   it("has the program `keys` for `docker compose run`, which waits for Redis and the pepper", () => {

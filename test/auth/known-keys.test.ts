@@ -2,6 +2,9 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { Keys, type KeyTerms } from "../../gateway/auth/keys.js";
 import { KnownKeys } from "../../gateway/auth/known-keys.js";
+import { anyOwner } from "../../gateway/auth/owner/owner.js";
+import { Caller } from "../../gateway/service/caller.js";
+import { KeyService } from "../../gateway/service/keys.js";
 import { InferenceError } from "#shared/errors.js";
 import { writeTenant } from "#shared/queue/owners/write-owner.js";
 import { connectRedis, whenReady, type RedisClient } from "#shared/redis/connect.js";
@@ -31,7 +34,7 @@ afterAll(async () => {
 });
 
 let stopping: AbortController;
-let following: Promise<void>;
+let following: Promise<void> | undefined;
 let known: KnownKeys;
 const follow = (terms: { staleMs?: number; graceMs?: number } = {}): void => {
   known = new KnownKeys({ redis, staleMs: 5_000, graceMs: 60_000, log: silentLog, ...terms });
@@ -177,6 +180,14 @@ describe("a gateway", () => {
     proxy.heal();
     await expect.poll(() => said(id)).toBe(id);
     await expect.poll(() => said(other)).toBe(other);
+  });
+
+  it("does not say who a client is while Redis is away, because it cannot tell what is used", async () => {
+    const caller = Caller.of(anyOwner("acme"));
+    const service = new KeyService(undefined, { redis, buckets: 1 });
+    expect(await service.whoami(caller)).toMatchObject({ tenant: "acme", used: { queued_requests: 0 } });
+    proxy.blackHole("toClient", "toServer");
+    await expect(service.whoami(caller)).rejects.toMatchObject({ code: "unavailable" });
   });
 
   it("lets nobody in before it has reached Redis", async () => {

@@ -60,6 +60,19 @@ describe("with BATON_ADMIN_API=off", () => {
   });
 });
 
+/** What a tenant without limits, and without anything else, has used. */
+const unused = {
+  queued_requests: 0,
+  queued_bytes: 0,
+  live_sequences: 0,
+  jobs: 0,
+  schedules: 0,
+  webhooks: 0,
+  batches: 0,
+  files: 0,
+  file_bytes: 0,
+};
+
 describe("without keys", () => {
   const served = useFleet({ models: ["echo-int32"], jobs: 1, direct: true });
 
@@ -70,6 +83,12 @@ describe("without keys", () => {
   });
 
   it("whoami names the one tenant, and no key", async () => {
-    expect((await ask(served.url, "GET /v2/whoami")).body).toEqual({ tenant: "default", auth: "off", key: null });
+    expect((await ask(served.url, "GET /v2/whoami")).body).toEqual({
+      tenant: "default",
+      auth: "off",
+      key: null,
+      limits: {},
+      used: unused,
+    });
   });
 });

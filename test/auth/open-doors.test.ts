@@ -1,10 +1,9 @@
 /** What the audit says of a fleet that asks for no keys, and of those who try its back doors. */
-import { readFileSync } from "node:fs";
-import { connect, credsAuthenticator } from "nats";
 import { expect, it } from "vitest";
 import { replySubject } from "#shared/queue/keys.js";
 import { freePort } from "../support/brokers/port.js";
 import type { Member } from "../support/fleet/member.js";
+import { connectAs } from "../support/brokers/nats.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
 
 const boardPort = await freePort();
@@ -41,9 +40,8 @@ it("credentials for NATS are noted with their tenant", async () => {
 });
 
 it("a reply that no worker has made is noted, and many are few lines", async () => {
-  const { url, guard } = served.fleet.nats;
-  const creds = readFileSync(guard?.env["BATON_NATS_CREDS"] ?? "");
-  const forger = await connect({ servers: url, authenticator: credsAuthenticator(creds) });
+  // Only workers may publish replies.
+  const forger = await connectAs(served.fleet.nats, "worker");
   const listening = await gateway()?.process.waitForLine(
     "listening",
     ({ fields }) => fields["msg"] === "gateway listening",

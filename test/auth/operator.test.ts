@@ -50,6 +50,20 @@ describe("the fleet", () => {
   });
 });
 
+describe("the settings of a gateway", () => {
+  interface Shown {
+    readonly settings: readonly { readonly name: string; readonly value: string | null; readonly given: boolean }[];
+  }
+
+  it("are shown to an operator, without a secret, and to no other key", async () => {
+    const { settings } = (await get("/v2/settings", operator)).body as unknown as Shown;
+    expect(settings.find(({ name }) => name === "BATON_AUTH")).toMatchObject({ value: "keys", given: true });
+    expect(settings.find(({ name }) => name === "BATON_SECRETS_KEY")?.value).toBeNull();
+    expect(settings.length).toBeGreaterThan(80);
+    expect((await get("/v2/settings", acme)).status).toBe(403);
+  });
+});
+
 describe("the header baton-tenant", () => {
   const naming = (tenant: string) => ({ "baton-tenant": tenant });
 

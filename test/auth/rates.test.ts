@@ -60,6 +60,30 @@ describe("a key with a limit", () => {
     expect(headers.get("x-ratelimit-remaining-requests")).toBe("0");
   });
 
+  it("comes again after the time that a refusal names, to 50 ms by Redis's clock", async () => {
+    const key = await make({ tenant: "patient", limits: { requests_per_second: 1, burst: 1 } });
+    await setTenant("patient", { limits: { requests_per_second: 100_000 } });
+    const nowMs = async (): Promise<number> => {
+      const [s, us] = await served.redis.time();
+      return Number(s) * 1_000 + Number(us) / 1_000;
+    };
+    /** Redis has judged the request between these two times. */
+    const judged = async () => {
+      const from = await nowMs();
+      const { status, headers } = await infer(key);
+      return { from, status, waitMs: Number(headers.get("retry-after-ms")), to: await nowMs() };
+    };
+    let last = await judged();
+    while (last.status === 200) last = await judged();
+    const refusals: (typeof last)[] = [];
+    for (; last.status === 429; last = await judged()) refusals.push(last);
+    expect(last.status).toBe(200);
+    for (const { from, waitMs, to } of refusals) {
+      expect(last.to).toBeGreaterThanOrEqual(from + waitMs - 50);
+      expect(refusals.at(-1)?.from).toBeLessThanOrEqual(to + waitMs + 50);
+    }
+  });
+
   it("is a line of the audit when it refuses, with many of its kind", async () => {
     const key = await limited(1);
     await Promise.all(Array.from({ length: 5 }, () => infer(key)));
@@ -163,7 +187,7 @@ describe("a limit of generations", () => {
   it("counts those that have not ended, whoever ends them", async () => {
     const key = await make({ tenant: "talker", limits: { concurrent_streams: 2 } });
     await setTenant("talker", { limits: { requests_per_second: 100_000 } });
-    // Longer than the test, unless somebody ends it.
+    // Longer than the test, unless the test ends it.
     const prompt = { text_input: "over and over", max_tokens: 60_000, ignore_eos: true, temperature: 1, seed: 1 };
     const begin = (headers: object = { prefer: "respond-async" }) =>
       ask(`${served.url}/v2/models/${ENDLESS}/generate`, { body: prompt, headers: { ...key.headers, ...headers } });

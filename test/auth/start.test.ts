@@ -4,8 +4,10 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node
 import { createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Redis } from "ioredis";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { newKey } from "../../gateway/auth/key.js";
+import { refusalsOf } from "../support/brokers/redis-users.js";
 import type { RunningProcess } from "../support/brokers/process.js";
 import { makeRepository } from "../support/fleet/repository.js";
 import { root } from "../support/fleet/root.js";
@@ -41,6 +43,33 @@ describe("`npm start`", () => {
     const said = await bannerOf(await started({ BATON_PUBLISH: "0.0.0.0", BATON_AUTH: "" }));
     expect(said).toMatch(/^ {2}keys .*BATON_AUTH=keys npm start/m);
     expect(await statusWith()).toBe(200);
+    // Each process has its own user of Redis and of NATS, and no other client gets in.
+    const secrets = join(folder, "home/secrets");
+    const roles = ["gateway", "jobs", "operator", "worker"];
+    const files = [
+      ...roles.flatMap((role) => [`redis-${role}.pass`, `nats/${role}.creds`]),
+      "users.acl",
+      "readers.seed",
+      "metrics.token",
+    ];
+    for (const name of files) expect([name, statSync(join(secrets, name)).mode & 0o777]).toEqual([name, 0o600]);
+    expect(statSync(secrets).mode & 0o777).toBe(0o700);
+    const url = readFileSync(join(secrets, "redis.url"), "utf8").trim();
+    const [operator, stranger] = [url, url.replace(/operator:.*@/, "")].map((one) => new Redis(one, { protocol: 2 }));
+    stranger?.on("error", () => undefined);
+    try {
+      await expect(stranger?.ping()).rejects.toThrow("NOAUTH");
+      expect(await refusalsOf(operator ?? expect.fail("there are two"))).toEqual([]);
+      const users = Array.from(
+        String(await operator?.client("LIST")).matchAll(/ user=(\w+)/g),
+        ([, user = ""]) => user,
+      );
+      expect([...new Set(users)].sort()).toEqual(roles);
+    } finally {
+      operator?.disconnect();
+      stranger?.disconnect();
+    }
+    expect(said).not.toContain("may do everything");
   }, 150_000);
 
   it("does not start for other machines without keys", async () => {

@@ -88,7 +88,7 @@ describe("a suspended tenant", () => {
     expect(status).toBe(200);
     await suspend("batching");
     await jobs?.start();
-    const batches = new Batches(fleet.redis);
+    const batches = new Batches(fleet.redis, 1);
     await recorded(async () => (await batches.read("batching", body.id))?.batch.status).toBe("completed");
     await resume("batching");
     await standing(key, 200);

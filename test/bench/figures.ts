@@ -7,6 +7,7 @@ import { median, ratio, type Wanted } from "./support/statistics.js";
 import { OFFERED, type FleetResult, type StepRound } from "./steps/scenarios.js";
 import { hotFigures } from "./hot/figures.js";
 import type { HotRound } from "./hot/scenarios.js";
+import { neighboursFigures, type NeighboursRound } from "./neighbours/scenarios.js";
 import { ownersFigures, type OwnersRound } from "./owners/scenarios.js";
 import { queueFigures } from "./queue/laws.js";
 import type { QueueRound } from "./queue/scenarios.js";
@@ -98,10 +99,10 @@ const stepFigures: readonly Wanted<StepRound>[] = [
   }),
 ];
 
-export type Round = StepRound & StagesRound & StreamRound & QueueRound & HotRound & OwnersRound;
+export type Round = StepRound & StagesRound & StreamRound & QueueRound & HotRound & OwnersRound & NeighboursRound;
 
 export function figures(rounds: readonly Partial<Round>[]): Figure[] {
-  const others = [...queueFigures, ...hotFigures, ...ownersFigures];
+  const others = [...queueFigures, ...hotFigures, ...ownersFigures, ...neighboursFigures];
   return figuresOf<Round>([...stepFigures, ...stagesFigures, ...streamFigures, ...others], rounds);
 }
 

@@ -3,9 +3,10 @@
  * job per inference, on the same models and in the same run. `--quick` takes about a minute, for a
  * first look; `--rounds N` and `--only fleet,bare64,…` narrow the run further. `--only streams`
  * measures generation instead, `--only queue` the queue's cost for Redis, and
- * `--only steps,streams,queue` everything. `--only owners` measures what keys cost, `--only stages`
- * says where the time of a step goes, and `--only hot --against FOLDER` measures this build beside
- * the build of another checkout.
+ * `--only steps,streams,queue` everything. `--only owners` measures what keys cost, and
+ * what a tenant notices of another that floods, which `--only neighbours` measures by itself.
+ * `--only stages` says where the time of a step goes, and `--only hot --against FOLDER` measures
+ * this build beside the build of another checkout.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -18,6 +19,7 @@ import { runChild } from "./support/child.js";
 import { chosen, runRounds } from "./support/rounds.js";
 import { figures, printFigures, type Round } from "./figures.js";
 import { hotNames, hotScenarios, type HotRound } from "./hot/scenarios.js";
+import { neighboursNames, neighboursScenarios, type NeighboursRound } from "./neighbours/scenarios.js";
 import { ownersNames, ownersScenarios, type OwnersRound } from "./owners/scenarios.js";
 import { queueDetails } from "./queue/laws.js";
 import { queueNames, queueScenarios, type QueueRound } from "./queue/scenarios.js";
@@ -40,13 +42,14 @@ const { values: options } = parseArgs({
 const timing: Timing = options.quick ? { warmupMs: 500, measureMs: 2_000 } : { warmupMs: 1_500, measureMs: 6_000 };
 const takeovers = options.quick ? 1 : 3;
 const rounds = Number(options.rounds ?? (options.quick ? 1 : 3));
-const names = chosen(options.only, {
+const names = chosen(options.only.replace(/\bowners\b/, "owners,neighbours"), {
   steps: stepNames,
   stages: stagesNames,
   streams: streamNames,
   queue: queueNames,
   hot: hotNames,
   owners: ownersNames,
+  neighbours: neighboursNames,
 });
 
 // Leaving by `exit` ends every started process, too.
@@ -135,6 +138,11 @@ function measureOwners(): Promise<Partial<OwnersRound>[]> {
   return runRounds(ownersScenarios(), { rounds, names: names.owners, progress });
 }
 
+async function measureNeighbours(onClose: Closing): Promise<Partial<NeighboursRound>[]> {
+  const scenarios = await neighboursScenarios({ folder, timing, onClose, progress });
+  return runRounds(scenarios, { rounds, names: names.neighbours, progress });
+}
+
 try {
   const steps = names.steps.length === 0 ? [] : await closing(measureSteps);
   const stages = names.stages.length === 0 ? [] : await closing(measureStages);
@@ -142,6 +150,7 @@ try {
   const queue = names.queue.length === 0 ? [] : await measureQueue();
   const hot = names.hot.length === 0 ? [] : await closing(measureHot);
   const owners = names.owners.length === 0 ? [] : await measureOwners();
+  const neighbours = names.neighbours.length === 0 ? [] : await closing(measureNeighbours);
   const measured = Array.from({ length: rounds }, (_, i): Partial<Round> => ({
     ...steps[i],
     ...stages[i],
@@ -149,6 +158,7 @@ try {
     ...queue[i],
     ...hot[i],
     ...owners[i],
+    ...neighbours[i],
   }));
   const results = measured.flatMap((round) => Object.values(round));
   const total = (count: "checked" | "wrong") => results.reduce((sum, result) => sum + result[count], 0);

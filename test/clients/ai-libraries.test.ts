@@ -13,7 +13,7 @@ import { AbstractChat, isTextUIPart, type ChatInit, type ChatState, type UIMessa
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { submitInBackground } from "../support/streams/front-doors.js";
 import { StreamLab } from "../support/streams/lab.js";
-import { holderOf, readStored } from "../support/streams/stored.js";
+import { holderOf, readStored, slowDown } from "../support/streams/stored.js";
 import { until } from "../support/until.js";
 
 /** A frozen worker is not declared dead before the test kills it. */
@@ -47,7 +47,7 @@ function serve(): Server {
 }
 
 beforeAll(async () => {
-  const fleet = { gateways: 2, workers: 2, models: ["gen-mha"], direct: true, leaseMs: FROZEN_MS };
+  const fleet = { gateways: 2, workers: 2, models: ["gen-mha"], leaseMs: FROZEN_MS };
   beStrict = tolerateBrokenConnections();
   lab = await StreamLab.open({ seed: 1, fleet });
   application = serve().listen(0, "127.0.0.1");
@@ -133,12 +133,14 @@ describe("an answer whose worker and then a gateway are killed", () => {
       const { fleet, redis } = lab;
       const finished: string[] = [];
       const page = new Page("one", { onFinish: ({ finishReason = "none" }) => finished.push(finishReason) });
+      slowDown(fleet);
       const sent = page.sendMessage({ text: "the baton" });
       await until(() => page.answer.length > 50);
       const request = requests.get("one") ?? "";
       // While the worker is frozen, the stream stops in the middle.
       const holder = await holderOf(redis, fleet.workers, request);
       holder.freeze();
+      fleet.lines.workerRedis.heal();
       const snapshot = await materializeSnapshotFromDurableStream({ readUrl: streamUrl(request, "ag-ui") });
       const begun = tanStackText(snapshot.messages as TanStackMessage[]);
       expect(begun.length).toBeGreaterThan(0);

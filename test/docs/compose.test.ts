@@ -34,6 +34,7 @@ describe.skipIf(!there)(`docker-compose.yml${skipped}`, () => {
       "nats",
       "nats-keys",
       "redis",
+      "redis-keys",
       "worker",
     ]);
   });

@@ -2,12 +2,12 @@
  * The commands and programs of the README and of docs/ run without a change in any byte; the test's
  * gateway answers for port 8000. Only the demo with audio has a test elsewhere.
  */
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { connect, credsAuthenticator } from "nats";
 import { afterAll, describe, expect, it } from "vitest";
-import { makePepper } from "../../gateway/auth/pepper.js";
+import { makeSecret } from "#shared/secret-file.js";
+import { connectAs } from "../support/brokers/nats.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { recordsIn } from "../support/streams/event-source.js";
 import { until } from "../support/until.js";
@@ -23,7 +23,7 @@ const COMMANDS: Readonly<Record<string, number>> = {
   "docs/batches.md": 2,
   "docs/command-line.md": 1,
   "docs/jobs.md": 3,
-  "docs/keys.md": 4,
+  "docs/keys.md": 5,
   "docs/models.md": 3,
   "docs/sequences.md": 2,
   "docs/streams.md": 3,
@@ -42,10 +42,10 @@ describe("the first requests", () => {
     return runPasted(["sh", "-e"], block, served.url);
   };
 
-  it("are twenty-four, two of them in the demo with audio, and the starts stand before them", () => {
+  it("are twenty-five, two of them in the demo with audio, and the starts stand before them", () => {
     const commands = pages.map(({ path }) => [path, blocksOf("sh", path).length] as const);
     expect(Object.fromEntries(commands.filter(([, count]) => count > 0))).toEqual(COMMANDS);
-    expect(Object.values(COMMANDS).reduce((sum, count) => sum + count)).toBe(2 + 24);
+    expect(Object.values(COMMANDS).reduce((sum, count) => sum + count)).toBe(2 + 25);
     expect(blocksOf("sh", "docs/models.md").map((block) => block.includes("infra/demos/silero-vad"))).toEqual([
       true,
       true,
@@ -57,7 +57,7 @@ describe("the first requests", () => {
 
   it("are in blocks of a language that runs, and all other blocks are samples", () => {
     for (const { path, text } of pages) {
-      const known = ["sh", "js", "json", "mermaid", ""].flatMap((language) => blocksOf(language, path));
+      const known = ["sh", "js", "json", "yaml", "mermaid", ""].flatMap((language) => blocksOf(language, path));
       expect(text.match(/^\s*(?:```|~~~)/gm) ?? [], path).toHaveLength(2 * known.length);
     }
     const plain = pages.flatMap(({ path }) => blocksOf("", path));
@@ -115,7 +115,7 @@ describe("the first requests", () => {
   it("tell where and how a stream is read from NATS", async () => {
     expect(JSON.parse(await paste("docs/streams.md", 2))).toMatchObject({
       subject: expect.stringMatching(/^baton\.v1\.default\.tale-gpt\.[\w-]+$/) as string,
-      servers: served.fleet.nats.guard?.env["BATON_NATS_PUBLIC_URLS"]?.split(","),
+      servers: served.fleet.nats.guard?.env.gateway["BATON_NATS_PUBLIC_URLS"]?.split(","),
       jetstream: null,
     });
   });
@@ -202,7 +202,7 @@ describe("the first requests", () => {
 describe("the commands for keys", () => {
   const folder = mkdtempSync(join(tmpdir(), "baton-docs-keys-"));
   const pepper = join(folder, "pepper");
-  makePepper(pepper);
+  makeSecret(pepper);
   afterAll(() => rmSync(folder, { recursive: true }));
   const served = useFleet({
     models: ["tale-gpt"],
@@ -219,15 +219,19 @@ describe("the commands for keys", () => {
     expect(operator).toMatch(/^bt_\w+$/);
   });
 
+  it("show the usage of all tenants", { timeout: 120_000 }, async () => {
+    expect(JSON.parse(await paste(2))).toMatchObject({ object: "list", data: [], has_more: false });
+  });
+
   it("rotate a key and revoke it", { timeout: 120_000 }, async () => {
-    const said = await paste(2);
+    const said = await paste(3);
     expect(said).toMatch(/^bt_\w+\n\{\n {2}"id": /);
     expect(said).toContain('"state": "revoked"');
     expect(said).toMatch(/^\w{12} {2}acme {2}active {2}…\w{4} {2}infer,.* {2}ci$/m);
   });
 
   it("read a stream with a ticket", { timeout: 120_000 }, async () => {
-    expect(await paste(3)).toMatch(/^id: 0\ndata: [\s\S]*"final":true/m);
+    expect(await paste(4)).toMatch(/^id: 0\ndata: [\s\S]*"final":true/m);
   });
 });
 
@@ -294,8 +298,7 @@ describe("the programs", () => {
     it("that begins behind the subscription, each message twice", async () => {
       const worker = nth(served.fleet.workers, 0);
       const { nats } = served.fleet;
-      const creds = readFileSync(nats.guard?.env["BATON_NATS_CREDS"] ?? "");
-      const echo = await connect({ servers: nats.url, authenticator: credsAuthenticator(creds) });
+      const echo = await connectAs(nats, "operator");
       const seen = new Set<string>();
       echo.subscribe("baton.v1.>", {
         callback: (_error, message) => {

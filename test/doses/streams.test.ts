@@ -6,14 +6,14 @@ import { askFor } from "../support/streams/ask.js";
 import { submitInBackground } from "../support/streams/front-doors.js";
 import { StreamLab } from "../support/streams/lab.js";
 import { Reader } from "../support/streams/reader.js";
-import { holderOf, readStored } from "../support/streams/stored.js";
+import { holderOf, readStored, slowDown } from "../support/streams/stored.js";
 
 /** Tokens enough that the stream is not over when its worker dies, even on a quick machine. */
 const MANY = 1_200;
 let lab: StreamLab;
 
 beforeAll(async () => {
-  lab = await StreamLab.open({ seed, fleet: { gateways: 2, workers: 2, models: ["gen-mha"], direct: true } });
+  lab = await StreamLab.open({ seed, fleet: { gateways: 2, workers: 2, models: ["gen-mha"] } });
 }, 120_000);
 afterAll(() => lab.close());
 
@@ -24,10 +24,12 @@ describe("a stream whose worker and gateway are killed", () => {
     const ask = askFor(MANY, "a long tale", seed);
     await lab.learn([ask]);
 
+    slowDown(fleet);
     const id = await submitInBackground(gateway.url, ask);
     const reader = new Reader(gateway.url, id);
     await reader.reach(1);
     await (await holderOf(redis, fleet.workers, id)).kill();
+    fleet.lines.workerRedis.heal();
     await gateway.member.kill();
     const { records } = await reader.ended;
     const rest = await new Reader(other.url, id, records.length - 1).ended;

@@ -44,6 +44,8 @@ export const streamScale = {
   /** How many streams run at a time, and how many if a fault strikes all of them alike. */
   running: 100,
   fewerRunning: full ? 100 : 50,
+  /** How many streams a test of usage runs to their end, and how many others it leaves. */
+  used: full ? 500 : 40,
   /** How many different requests there are. Each has two undisturbed answers before the test. */
   different: full ? 100 : 40,
   /** The fewest and the most tokens of one stream. */

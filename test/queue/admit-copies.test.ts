@@ -181,6 +181,7 @@ describe("a call of many requests", () => {
       prepare: () => undefined,
       limitsOf: () => limits,
       generationsOf: (_: number, { most }: { readonly most: number }) => most,
+      quotaOf: (_: number, { most }: { readonly most: number }) => most,
       note: () => undefined,
       noteFull: () => undefined,
     };

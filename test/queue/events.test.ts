@@ -6,7 +6,7 @@ import {
   readEvents,
   removeIdleConsumers,
   takeOverEvents,
-} from "#shared/queue/pieces/events.js";
+} from "#shared/queue/webhooks/outbox.js";
 import { eventsKey, laneKeys, wantedKey } from "#shared/queue/keys.js";
 import { fork } from "#shared/queue/sequences/fork.js";
 import { commit } from "#shared/queue/work/commit/commit.js";

@@ -82,6 +82,7 @@ describe("a job", () => {
       prepare: () => undefined,
       limitsOf: (_: number, names: CallNames) => limitsOf({ ...LIMITS, totalBytes: 0 }, names),
       generationsOf: (_: number, { most }: { readonly most: number }) => most,
+      quotaOf: (_: number, { most }: { readonly most: number }) => most,
       note: () => undefined,
       noteFull: (bytes: number) => void noted.push(bytes),
     };

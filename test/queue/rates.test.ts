@@ -3,9 +3,11 @@ import { randomUUID } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { admit as admitCall, type Admission, type Applicant } from "#shared/queue/admission/admit.js";
 import { shareOfRate, type Rate } from "#shared/queue/pieces/rates.js";
+import { readUsed } from "#shared/queue/admission/read-used.js";
 import { recount } from "#shared/queue/admission/recount.js";
 import { recordLater } from "#shared/queue/jobs/record-later.js";
-import { loadKey } from "#shared/queue/keys.js";
+import { writeBatch } from "#shared/queue/batches/write-batch.js";
+import { batchKeys, loadKey } from "#shared/queue/keys.js";
 import { admit, applicant, LIMITS, onlyCall, useLab } from "../support/queue/lab.js";
 
 const TERMS = { gateway: "gw", limits: LIMITS };
@@ -149,6 +151,52 @@ describe("the rate of an owner", () => {
     expect(await later("r1", "d", true)).toEqual({ said: "known", rates: undefined });
     expect(await later("r2")).toMatchObject({ said: "too-soon", name: rate.name });
     expect(await one(rate)).toMatchObject({ said: "too-soon" });
+  });
+
+  it("tells how it stands, at a changed period, too, and a look takes nothing", async () => {
+    const [rate, rested] = [named(1_000 * SECOND, 5), named(1_000 * SECOND, 2)];
+    await send(2, rate);
+    const look = async (...rates: Rate[]) => {
+      const { standings, loads } = await readUsed(lab.redis, 1, { rates, fields: ["t:nobody", "t:default"] });
+      expect(loads).toMatchObject([{ field: "t:nobody", requests: 0 }, { field: "t:default" }]);
+      return standings;
+    };
+    expect(await look(rested, rate)).toEqual([
+      { name: rested.name, remaining: 2, resetUs: 0 },
+      { name: rate.name, remaining: 3, resetUs: expect.closeTo(2_000 * SECOND, -8) as number },
+    ]);
+    const halved = { ...rate, periodUs: 500 * SECOND };
+    expect(await look(halved)).toMatchObject([{ remaining: 3, resetUs: expect.closeTo(1_000 * SECOND, -8) as number }]);
+    expect(await look({ ...rate, burst: 0 })).toMatchObject([{ remaining: 0, resetUs: 0 }]);
+    expect(await one(rate)).toMatchObject({ said: "admitted", rates: [{ remaining: 2 }] });
+  });
+
+  it("counts a batch when its client makes it, and its repetition, and no change of it", async () => {
+    const rate = named(1_000 * SECOND, 2);
+    const batch = (id: string, digest: string, run = 0): string => JSON.stringify({ id, digest, run });
+    const keeping = { keptMs: 60_000, open: 200, known: 200 };
+    const make = (id: string, to: string, isRepeated = false, limits = keeping) =>
+      writeBatch(
+        lab.redis,
+        { tenant: rate.name, id, from: undefined, to, isOpen: true, rates: [rate] },
+        limits,
+        isRepeated,
+      );
+    const full = { ...keeping, open: 0 };
+    expect(await make("b1", batch("b1", "d"), false, full)).toEqual({ said: "full" });
+    expect(await make("b1", batch("b1", "d"))).toMatchObject({
+      said: "written",
+      rates: [{ name: rate.name, remaining: 1 }],
+    });
+    expect(await make("b1", batch("b1", "d"), true)).toEqual({ said: "written", rates: undefined });
+    expect(await make("b1", batch("b1", "d", 1), true)).toEqual({ said: "conflict", rates: undefined });
+    expect(await make("b1", batch("b1", "another"))).toEqual({ said: "conflict", rates: undefined });
+    expect(await make("b1", batch("b1", "d", 1))).toMatchObject({ said: "conflict", rates: [{ remaining: 0 }] });
+    expect(await make("b2", batch("b2", "d"))).toMatchObject({ said: "too-soon", name: rate.name });
+    expect(await lab.redis.exists(batchKeys.batch(rate.name, "b2"))).toBe(0);
+    expect(await one(rate)).toMatchObject({ said: "too-soon" });
+    const change = { tenant: rate.name, id: "b1", from: batch("b1", "d"), to: batch("b1", "d", 2), isOpen: true };
+    expect(await writeBatch(lab.redis, change, keeping)).toEqual({ said: "written", rates: undefined });
   });
 
   it("is forgotten once its owner is rested", async () => {

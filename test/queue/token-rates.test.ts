@@ -115,7 +115,7 @@ describe("tokens", () => {
     await cancel("r1");
     expect(await left()).toBe(1_000 - 300 - 103);
     await cancel("r2");
-    expect(await left()).toBe(1_000 - 103 - 106 - 1);
+    expect(await left()).toBe(1_000 - 103 - 103 - 1);
   });
 
   it("are not charged again for a repetition under its Idempotency-Key, which counts as a request", async () => {

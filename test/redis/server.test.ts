@@ -53,8 +53,19 @@ function linesOf() {
 describe("the check of a server", () => {
   it("says the mode in which it runs", async () => {
     const { lines, log } = linesOf();
-    await checked(server, "strict", log);
+    await server.admin.acl("SETUSER", "worker", "resetpass", ">secret");
+    await checked(server, "strict", log, "worker:secret@");
     expect(lines).toMatchObject([{ level: 30, msg: "redis checked", durability: "strict" }]);
+  });
+
+  it("warns once of a user that may do everything", async () => {
+    const { lines, log } = linesOf();
+    await checked(server, "strict", log);
+    const warned = "this process may do everything in redis: `npm run keys -- acl` makes users for each role";
+    expect(lines.map(({ level, msg }) => [level, msg])).toEqual([
+      [40, warned],
+      [30, "redis checked"],
+    ]);
   });
 
   it.each([

@@ -2,13 +2,13 @@ import { join } from "node:path";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { redisUrlFault } from "#shared/broker-url.js";
+import { redisUrlFault, withRedisUser } from "#shared/broker-url.js";
 import type { Lane } from "#shared/queue/address.js";
 import { laneKeys } from "#shared/queue/keys.js";
 import { commitRequests } from "#shared/queue/work/commit/commit-requests.js";
 import { createGroup } from "#shared/queue/work/read/create-group.js";
 import { lanesByKey, waitForNew } from "#shared/queue/work/stream.js";
-import { connectBlockingReader, connectRedis, mastersOf, whenReady } from "#shared/redis/connect.js";
+import { connectBlockingReader, connectForQueue, connectRedis, mastersOf, whenReady } from "#shared/redis/connect.js";
 import { slotOf } from "#shared/redis/slots.js";
 import { startLoneMaster, startRedisCluster, type RedisCluster } from "../support/brokers/redis-cluster.js";
 import { startRedisNode, type RedisNode } from "../support/brokers/redis-node.js";
@@ -46,6 +46,29 @@ const urls: Readonly<Record<string, () => string>> = {
   // The nodes know each other by another name.
   "redis+cluster:// with names": () => cluster.url.replaceAll("127.0.0.1", "localhost"),
 };
+
+describe("a user beside the address", () => {
+  const places = ["redis://", "a Unix socket", "redis+sentinel://", "redis+cluster://"];
+  const password = "p@ss/w?rd&%";
+
+  it.each(places)("is the user of every connection: %s", async (kind) => {
+    for (const { admin } of [server, ...watched.nodes, ...cluster.nodes]) {
+      await admin.call("ACL", "SETUSER", "worker", "on", `>${password}`, "~*", "+@all");
+    }
+    const link = { url: withRedisUser(urls[kind]?.() ?? "", "worker", password), name: "gw", log: silentLog };
+    const redis = connectRedis(link);
+    await whenReady(redis, AbortSignal.timeout(60_000));
+    const reader = connectBlockingReader(link, { key: "any", commands: redis });
+    const queue = connectForQueue(link);
+    try {
+      await whenReady(reader, AbortSignal.timeout(60_000));
+      const users = [redis, reader, queue].map((connection) => connection.call("ACL", ["WHOAMI"]));
+      expect((await Promise.all(users)).map(String)).toEqual(["worker", "worker", "worker"]);
+    } finally {
+      for (const connection of [redis, reader, queue]) connection.disconnect();
+    }
+  });
+});
 
 describe.each(Object.keys(urls))("a URL of the kind %s", (kind) => {
   const url = () => urls[kind]?.() ?? "";

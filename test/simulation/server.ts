@@ -104,7 +104,7 @@ export class Server {
    */
   namesOf(calls: readonly Call[]): string[] {
     return calls.map(([command, text]) => {
-      return command.toUpperCase() === "EVALSHA" ? (this.#known.get(String(text))?.name ?? "script") : command;
+      return /^EVALSHA(?:_RO)?$/i.test(command) ? (this.#known.get(String(text))?.name ?? "script") : command;
     });
   }
 
@@ -161,7 +161,7 @@ export class Server {
 
   async #translate(call: Call): Promise<{ name: string; call: Call }> {
     const [command, text, ...rest] = call;
-    const upper = command.toUpperCase();
+    const upper = command.toUpperCase().replace(/_RO$/, "");
     if (upper === "EVALSHA") {
       const known = this.#known.get(String(text));
       return known === undefined

@@ -1,8 +1,8 @@
 /** Clients read the streams of all jobs with a label straight from NATS. */
-import { readFileSync } from "node:fs";
-import { connect, credsAuthenticator, Events, type NatsConnection } from "nats";
+import { Events } from "nats";
 import { describe, expect, it } from "vitest";
 import { freePort } from "../support/brokers/port.js";
+import { connectAs } from "../support/brokers/nats.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { subjectOfLabel, submitLabelled, tokenOf } from "../support/streams/labels.js";
 import {
@@ -49,13 +49,6 @@ async function subscribe(label: string, headers: Headers = acme, more: object = 
 }
 
 const labelled = (label: string, request: string, who = "acme") => subjectOfLabel(who, label, MODEL, tokenOf(request));
-
-/** Connects as Baton's own processes do. */
-function openOwn(): Promise<NatsConnection> {
-  const { url, guard } = served.fleet.nats;
-  const creds = readFileSync(guard?.env["BATON_NATS_CREDS"] ?? "");
-  return connect({ servers: url, authenticator: credsAuthenticator(creds) });
-}
 
 describe("a subscription to a label", () => {
   it("has the streams of its jobs, live and late, and no others", async () => {
@@ -191,7 +184,7 @@ describe("a subscription to a label", () => {
 describe("what labels cost", () => {
   it("is a message for each record and label, and nothing where there is none", async () => {
     const who = tenant("counted");
-    const own = await openOwn();
+    const own = await connectAs(served.fleet.nats, "operator");
     const { streams } = await own.jetstreamManager();
     const figures: string[] = [];
     const most = Object.fromEntries(Array.from({ length: 16 }, (_, i) => [`label-${i}`, "x".repeat(256)]));
@@ -233,7 +226,7 @@ describe("what labels cost", () => {
 
 describe("gateways side by side", () => {
   it("give the subjects of labels back to JetStream where an earlier version has taken them away", async () => {
-    const own = await openOwn();
+    const own = await connectAs(served.fleet.nats, "operator");
     const { streams } = await own.jetstreamManager();
     const { config } = await streams.info("BATON_TOKENS");
     expect([...config.subjects].sort()).toEqual(["baton.v1.*.*.*", "baton.v1.*.label.*.*.*"]);
@@ -251,7 +244,7 @@ describe("gateways side by side", () => {
 
   it("know a job again under its key, whether or not they make subscriptions", async () => {
     const port = String(await freePort());
-    const { BATON_NATS_CREDS: creds = "" } = served.fleet.nats.guard?.env ?? {};
+    const creds = served.fleet.nats.guard?.creds.gateway ?? "";
     const env = { BATON_NATS_CREDS: creds, BATON_HOST: "127.0.0.1", BATON_HTTP_PORT: port };
     served.fleet.launch("bundled/gateway/main.js", env);
     const other = `http://127.0.0.1:${port}`;

@@ -2,17 +2,10 @@
  * Clients read straight from NATS: the answers of gateways, and the powers of their credentials.
  */
 import { describe, expect, it } from "vitest";
-import { readFileSync } from "node:fs";
-import {
-  connect,
-  credsAuthenticator,
-  Events,
-  type Msg,
-  type NatsConnection,
-  type Subscription as NatsSubscription,
-} from "nats";
+import { connect, Events, type Msg, type NatsConnection, type Subscription as NatsSubscription } from "nats";
+import { connectAs } from "../support/brokers/nats.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
-import { startFleet, type Fleet } from "../support/fleet/fleet.js";
+import { startFleet } from "../support/fleet/fleet.js";
 import { submitLabelled } from "../support/streams/labels.js";
 import { askToSubscribe, openNats, readCaptured, type Subscription } from "../support/streams/subscriber.js";
 import { until } from "../support/until.js";
@@ -75,13 +68,6 @@ const refusal = async (path: string, body: unknown, headers = acme) => {
   const { status, body: told } = await askToSubscribe(served.url, path, body, headers);
   return [status, told.code];
 };
-
-/** Connects as Baton's own processes do. */
-function openOwn({ nats }: Fleet = served.fleet): Promise<NatsConnection> {
-  const { url, guard } = nats;
-  const creds = readFileSync(guard?.env["BATON_NATS_CREDS"] ?? "");
-  return connect({ servers: url, authenticator: credsAuthenticator(creds) });
-}
 
 /** NATS checks the new name of the JetStream requests that readers send. */
 const asNamed = (subject: string) =>
@@ -278,7 +264,7 @@ describe("the credentials of a subscription", () => {
     const id = await generate(acme);
     await log(id, acme);
     const told = await subscribe(`/v2/requests/${id}/subscription`, {}, acme);
-    const own = await openOwn();
+    const own = await connectAs(served.fleet.nats, "operator");
     const manager = await own.jetstreamManager();
     await manager.streams.add({ name: "OTHERS", subjects: ["others"] });
     const targets = ["$JS.API.STREAM.DELETE.OTHERS", "$JS.API.STREAM.PURGE.BATON_TOKENS", "baton.reply.somebody"];
@@ -345,7 +331,7 @@ describe("records that JetStream keeps", () => {
   });
 
   it("are kept as gateways say, whatever the jobs process thinks", async () => {
-    const own = await openOwn();
+    const own = await connectAs(served.fleet.nats, "operator");
     const { config } = await (await own.jetstreamManager()).streams.info("BATON_TOKENS");
     await own.close();
     expect(config.max_bytes).toBe(268_435_456);
@@ -376,7 +362,7 @@ describe("a gateway that is ready before it has reached NATS", () => {
   it("answers a subscription when it has made the JetStream stream", async () => {
     const { fleet, url } = apart;
     expect((await askToSubscribe(url, "/v2/subscriptions")).status).toBe(200);
-    const own = await openOwn(fleet);
+    const own = await connectAs(fleet.nats, "operator");
     const gateway = fleet.gateways[0]?.member;
     await gateway?.kill();
     await (await own.jetstreamManager()).streams.delete("BATON_TOKENS");
@@ -393,7 +379,7 @@ describe("a gateway that is ready before it has reached NATS", () => {
 
   it("has made the JetStream stream before, if NATS answers soon, so that no record comes too early", async () => {
     const { fleet } = apart;
-    const own = await openOwn(fleet);
+    const own = await connectAs(fleet.nats, "operator");
     const manager = await own.jetstreamManager();
     const gateway = fleet.gateways[0]?.member;
     await gateway?.kill();

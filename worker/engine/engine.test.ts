@@ -48,7 +48,7 @@ function prompt(seed: number, length: number): Int32Array {
 function request(key: string, tokens: Int32Array, sampling: Partial<SamplingSpec> = {}): NewGeneration {
   const spec = { ...twelve, ...sampling };
   const replayed = Array.from({ length: spec.choices }, () => ({ tokens: [] }));
-  return { key, sampling: spec, prompt: tokens, next: 0, replayed };
+  return { key, level: 1, tenant: "default", weight: 1, sampling: spec, prompt: tokens, next: 0, replayed };
 }
 
 /**
@@ -284,5 +284,53 @@ suite("the engine", () => {
     await engine.iterate(undefined);
     expect(engine.open).toBe(0);
     expect(engine.activeBytes).toBe(0);
+  });
+});
+
+suite("tenants with prompts that wait", () => {
+  const asks = (tenant: string, weight: number, length: number, count: number): NewGeneration[] =>
+    Array.from({ length: count }, (_, i) => {
+      const tokens = prompt(weight * 100 + i, length);
+      return { ...request(`${tenant}${i}`, tokens, { maxTokens: 1 }), tenant, weight };
+    });
+
+  it.each([
+    ["of the same length", [80, 100], [80, 100]],
+    ["that are longer than another's", [200, 40], [25, 300]],
+    ["that are shorter than another's", [25, 120], [200, 40]],
+  ] as const)("%s share the prompt tokens of iterations by weight", async (_, [light, lights], [heavy, heavies]) => {
+    const engine = engineOf(await openModel("gen-mha"));
+    // The tenant with the smaller share comes first.
+    for (const one of asks("light", 1, light, lights)) engine.add(one);
+    for (const one of asks("heavy", 3, heavy, heavies)) engine.add(one);
+    const computed = { light: 0, heavy: 0 };
+    while (computed.heavy < 6_000) {
+      const { steps } = await engine.iterate(undefined);
+      for (const { key } of steps) {
+        if (key.startsWith("light")) computed.light += light;
+        else computed.heavy += heavy;
+      }
+    }
+    // Of each tenant, two prompts at most are not complete and do not count yet.
+    expect(computed.light).toBeGreaterThan(0.95 * 2_000 - 2 * light);
+    expect(computed.light).toBeLessThan(1.05 * (2_000 + (2 * heavy) / 3));
+  });
+
+  it("are told apart in the time that each took", async () => {
+    const engine = engineOf(await openModel("gen-mha"));
+    for (const one of asks("early", 1, 2_000, 1)) engine.add(one);
+    const { steps, prefilled } = await engine.iterate(undefined);
+    expect([steps, prefilled.map(({ key }) => key)]).toEqual([[], ["early0"]]);
+    expect(prefilled[0]?.ms).toBeGreaterThan(0);
+  });
+
+  it("find that a tenant that comes late has its next turn", async () => {
+    const engine = engineOf(await openModel("gen-mha"));
+    for (const one of asks("early", 1, 2_000, 2)) engine.add(one);
+    for (let i = 0; i < 20; i++) await engine.iterate(undefined);
+    // More than the half of the budget that the oldest request leaves.
+    for (const one of asks("late", 1, 30, 1)) engine.add(one);
+    const iteration = await engine.iterate(undefined);
+    expect(iteration.steps.map(({ key }) => key)).toContain("late0");
   });
 });

@@ -12,6 +12,7 @@ import { blockBytes, bytesPerPosition, gather, rightSlice, type KvBlock } from "
 import { planPause, planPreemption, planPrefill, SLICE_MS } from "./plan.js";
 import { PrefixCache } from "./prefix-cache.js";
 import type { Iteration, NewGeneration, Step } from "./protocol.js";
+import { Shares } from "../shares/shares.js";
 
 export interface EngineLimits extends GenerationLimits {
   /** Memory for all caches, known prefixes included, in bytes. */
@@ -20,10 +21,17 @@ export interface EngineLimits extends GenerationLimits {
   readonly prefillTokens: number;
 }
 
+/** A part of a request's prompts that an iteration may compute. */
+interface Task {
+  readonly generation: Generation;
+  readonly prefill: Prefill;
+}
+
 /** An iteration in progress. */
 interface OpenIteration {
   readonly steps: Step[];
   readonly failed: { key: string; reason: string }[];
+  readonly prefilled: { key: string; ms: number }[];
 }
 
 export class Engine {
@@ -32,6 +40,8 @@ export class Engine {
   /** Bytes of one position of one row in the caches. */
   readonly #perPosition: number;
   readonly #prefixes = new PrefixCache();
+  /** How the tenants share the prompt tokens of iterations. */
+  readonly #shares = new Shares();
   /** Every unfinished request, by its key. */
   readonly #generations = new Map<string, Generation>();
   /** All rows that decode. Each row is in one batch. */
@@ -70,7 +80,7 @@ export class Engine {
    * @returns the records of the requests, and the requests that the model refused
    */
   async iterate(only: string | undefined): Promise<Iteration> {
-    const iteration: OpenIteration = { steps: [], failed: [] };
+    const iteration: OpenIteration = { steps: [], failed: [], prefilled: [] };
     if (only === undefined && !planPause(this.#plan(only), performance.now() - this.#decodedAt)) {
       // Batches merge only now. Requests that joined one after the other during a pause thus need
       // only one copy into a common block.
@@ -134,11 +144,13 @@ export class Engine {
       if (this.#generations.get(task.generation.key) !== task.generation) continue;
       if (computed >= prefillTokens && performance.now() > until) break;
       computed += tokens;
+      const begunAt = performance.now();
       try {
-        await this.#computeAll(task.prefill, tokens, until);
+        await this.#computeAll(task, tokens, until);
       } catch (error) {
         this.#fail(task.generation, error, iteration);
       }
+      iteration.prefilled.push({ key: task.generation.key, ms: performance.now() - begunAt });
     }
   }
 
@@ -149,10 +161,14 @@ export class Engine {
       ({ key, prefills }) => prefills.length > 0 && (only === undefined || key === only),
     );
     const tasks = waiting.flatMap((generation) => this.#tasksOf(generation));
-    if (tasks.length === 0) return [];
+    if (tasks.length === 0) {
+      this.#shares.clear();
+      return [];
+    }
     const used = this.activeBytes;
     const growth = tasks.reduce((sum, { growth }) => sum + growth, 0);
-    return planPrefill(tasks, prefillTokens, kvBytes - used - growth, used === 0 || only !== undefined);
+    const turns = this.#shares.inTurn(tasks);
+    return planPrefill(turns, prefillTokens, kvBytes - used - growth, used === 0 || only !== undefined);
   }
 
   /**
@@ -161,7 +177,7 @@ export class Engine {
    * hold.
    */
   #tasksOf(generation: Generation) {
-    const { order, prefills, interrupted } = generation;
+    const { order, prefills, interrupted, level, tenant, weight } = generation;
     const begun = prefills.some(({ block }) => block !== undefined);
     const whole = prefills.reduce((sum, { tokens, choices }) => sum + tokens.length * choices.length, 0);
     return prefills
@@ -171,7 +187,7 @@ export class Engine {
         const bytes = i === 0 ? whole * this.#perPosition : 0;
         // A request that has begun already has its room, but does not use all of that room yet.
         const growth = begun ? left * prefill.choices.length * this.#perPosition : 0;
-        return { generation, prefill, order, left, bytes, begun, growth, interrupted };
+        return { generation, prefill, level, tenant, weight, order, left, bytes, begun, growth, interrupted };
       });
   }
 
@@ -180,16 +196,21 @@ export class Engine {
    * some models give the logits of every position, which need memory.
    * @param until no further pass begins after this time, on `performance.now()`'s clock
    */
-  async #computeAll(prefill: Prefill, tokens: number, until: number): Promise<void> {
+  async #computeAll({ generation, prefill }: Task, tokens: number, until: number): Promise<void> {
     const { prefillTokens } = this.#limits;
     for (let left = tokens; left > 0 && prefill.logits === undefined; left -= prefillTokens) {
       if (left < tokens && performance.now() > until) return;
-      await this.#compute(prefill, Math.min(left, prefillTokens));
+      const steps = await this.#compute(prefill, Math.min(left, prefillTokens));
+      // A tenant does not pay for the death of a worker, or for memory that ran out.
+      if (!generation.interrupted) this.#shares.charge(generation, steps);
     }
   }
 
-  /** One forward pass over at most `tokens` tokens of a prefill. */
-  async #compute(prefill: Prefill, tokens: number): Promise<void> {
+  /**
+   * One forward pass over at most `tokens` tokens of a prefill.
+   * @returns how many it computed
+   */
+  async #compute(prefill: Prefill, tokens: number): Promise<number> {
     const { kv, forward } = this.#decoder;
     prefill.block ??= this.#begin(prefill);
     const steps = Math.min(tokens, prefill.tokens.length - prefill.done);
@@ -197,11 +218,12 @@ export class Engine {
     const { logits, present } = await forward({ ids, steps, lengths: [prefill.done], past: prefill.block });
     prefill.block = present;
     prefill.done += steps;
-    if (prefill.done < prefill.tokens.length) return;
+    if (prefill.done < prefill.tokens.length) return steps;
     // A copy, because a view would keep the logits of all positions in memory.
     prefill.logits = logits[0]?.slice();
     const slice = rightSlice(present, 0, prefill.done);
     this.#prefixes.add(prefill.tokens, slice, blockBytes(kv, present));
+    return steps;
   }
 
   /**

@@ -6,6 +6,7 @@ import type { ChoiceDelta, TokenRecord } from "#shared/contract/generation.js";
 import { Choice } from "./choice.js";
 import type { KvBlock } from "./kv.js";
 import type { NewGeneration, Step } from "./protocol.js";
+import type { Sharer } from "../shares/shares.js";
 import type { TextOf } from "./text/text.js";
 
 /**
@@ -32,8 +33,11 @@ export interface GenerationLimits {
   readonly contextLength: number;
 }
 
-export class Generation {
+export class Generation implements Sharer {
   readonly key: string;
+  readonly level: number;
+  readonly tenant: string;
+  readonly weight: number;
   /** Place in the order of arrival at this engine; smaller is older. */
   readonly order: number;
   readonly prompt: Int32Array;
@@ -43,8 +47,12 @@ export class Generation {
   /** Index of the next record. */
   #next: number;
 
-  constructor(order: number, { key, sampling, prompt, next, replayed }: NewGeneration, limits: GenerationLimits) {
+  constructor(order: number, request: NewGeneration, limits: GenerationLimits) {
+    const { key, level, tenant, weight, sampling, prompt, next, replayed } = request;
     this.key = key;
+    this.level = level;
+    this.tenant = tenant;
+    this.weight = weight;
     this.order = order;
     this.prompt = prompt;
     this.#next = next;

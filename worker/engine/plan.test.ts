@@ -9,8 +9,15 @@ function interrupted(order: number, left: number) {
   return { ...task(order, left), interrupted: true };
 }
 
-function planned(...args: Parameters<typeof planPrefill>) {
-  return planPrefill(...args).map(({ task, tokens }) => [task.order, tokens]);
+type Task = ReturnType<typeof task>;
+
+/** The plan for the tasks of one tenant. */
+function planned(tasks: readonly Task[], budget: number, room: number, alone: boolean) {
+  return tokensOf(planPrefill([tasks], budget, room, alone));
+}
+
+function tokensOf(plan: ReturnType<typeof planPrefill<Task>>) {
+  return plan.map(({ task, tokens }) => [task.order, tokens]);
 }
 
 describe("planPrefill", () => {
@@ -87,9 +94,46 @@ describe("planPrefill", () => {
   });
 });
 
+describe("planPrefill for several tenants", () => {
+  it.each([
+    ["the next tenant has all of the budget that it needs", [[task(2, 1_000)], [task(1, 5)]], [[2, 100]]],
+    [
+      "the tenants behind have the rest, by the same rule",
+      [[task(3, 40)], [task(1, 500), task(2, 10)], [task(0, 5)]],
+      [
+        [3, 40],
+        [1, 50],
+        [2, 10],
+      ],
+    ],
+    [
+      "interrupted streams go first, whose ever they are, in order of age",
+      [[task(3, 1_000), task(4, 10)], [interrupted(2, 60)], [interrupted(1, 30)]],
+      [
+        [3, 50],
+        [1, 30],
+        [2, 60],
+      ],
+    ],
+  ] as const)("%s", (_, turns, expected) => {
+    expect(tokensOf(planPrefill<Task>(turns, 100, Infinity, false))).toEqual(expected);
+  });
+
+  it("begins what has room in the order of turns; nothing overtakes what finds none but what has begun", () => {
+    const turns = [[task(3, 10, 50)], [task(1, 10, 5), task(2, 10, 50, true)]];
+    expect(tokensOf(planPrefill(turns, 100, 20, false))).toEqual([[2, 10]]);
+    expect(tokensOf(planPrefill(turns, 100, 60, false))).toEqual([
+      [3, 10],
+      [1, 10],
+      [2, 10],
+    ]);
+    expect(tokensOf(planPrefill([[task(2, 10, 50)], [task(1, 10, 5)]], 100, 0, true))).toEqual([[2, 10]]);
+  });
+});
+
 describe("planPause", () => {
-  const waits = (tasks: Parameters<typeof planPrefill>[0], decodedAgoMs: number) =>
-    planPause(planPrefill(tasks, 100, 20, false), decodedAgoMs);
+  const waits = (tasks: readonly Task[], decodedAgoMs: number) =>
+    planPause(planPrefill([tasks], 100, 20, false), decodedAgoMs);
 
   it.each([
     ["for an interrupted stream", true, [task(1, 50), interrupted(2, 200)], MAX_PAUSE_MS - 1],

@@ -1,9 +1,11 @@
 /**
  * Decides which work an iteration computes; the engine carries the plan out. The rules:
  * - Every row that decodes gets its token.
- * - Beside these rows, an iteration has a budget of tokens for prefills. Half of the budget goes to
- *   the oldest request, the rest to the requests with the fewest tokens left. Thus neither a long
- *   prompt nor a flow of short prompts keeps a request waiting for ever.
+ * - Beside these rows, an iteration has a budget of tokens for prefills. The tenant that is next
+ *   (shares.ts) gets as much of the budget as its requests need, and the tenants behind get the
+ *   rest. Half of a tenant's part goes to its oldest request, the rest to its requests with the
+ *   fewest tokens left. Thus neither a long prompt nor a flow of short prompts keeps a request
+ *   waiting for ever.
  * - Interrupted streams go before the requests with the fewest tokens left, in order of arrival,
  *   and have a larger budget.
  * - When the caches outgrow their memory, the youngest request gives way, so the oldest always
@@ -52,51 +54,66 @@ export interface Chunk<T> {
 }
 
 /**
+ * @param turns the tasks of each tenant, the next tenant first
  * @param budget prompt tokens of this iteration; interrupted streams may have more
  * @param room bytes left for new caches; a task that has begun already has its room
- * @param alone no other request holds memory, so the oldest task begins even if it does not fit
+ * @param alone no other request holds memory, so the first task begins even if it does not fit
  * @returns the tasks to compute, in order
  */
 export function planPrefill<T extends PrefillTask>(
-  tasks: readonly T[],
+  turns: readonly (readonly T[])[],
   budget: number,
   room: number,
   alone: boolean,
 ): Chunk<T>[] {
-  const runnable = admissible(tasks, room, alone);
-  const [oldest] = runnable;
-  if (oldest === undefined) return [];
+  const runnable = admissible(turns, room, alone);
   const given = new Map<T, number>();
   let spent = 0;
-  const give = (task: T, upTo: number, share = upTo) => {
+  const give = (task: T | undefined, upTo: number, share = upTo) => {
+    if (task === undefined) return;
     const tokens = Math.min(share, upTo - spent, task.left - (given.get(task) ?? 0));
     if (tokens <= 0) return;
     given.set(task, (given.get(task) ?? 0) + tokens);
     spent += tokens;
   };
-  const byLength = [...runnable].sort((a, b) => a.left - b.left || a.order - b.order);
-  give(oldest, budget, Math.ceil(budget / 2));
-  for (const task of runnable) if (task.interrupted) give(task, INTERRUPTED_BUDGET_FACTOR * budget);
-  for (const task of byLength) if (task !== oldest) give(task, budget);
-  give(oldest, budget);
+  const half = () => Math.ceil((budget - spent) / 2);
+  give(runnable[0]?.[0], budget, half());
+  const interrupted = runnable.flat().filter((task) => task.interrupted);
+  for (const task of interrupted.sort(byAge)) give(task, INTERRUPTED_BUDGET_FACTOR * budget);
+  for (const [oldest, ...others] of runnable) {
+    if (oldest !== runnable[0]?.[0]) give(oldest, budget, half());
+    for (const task of others.sort((a, b) => a.left - b.left || a.order - b.order)) give(task, budget);
+    give(oldest, budget);
+  }
   return [...given].map(([task, tokens]) => ({ task, tokens }));
 }
 
 /**
- * @returns the tasks that have room, oldest first. A task without room makes younger tasks wait
- *   too, because otherwise it might wait for ever.
+ * @returns the tasks that have room, by tenants, and each tenant's oldest first. A task without
+ *   room makes all tasks behind it wait too, because otherwise it might wait for ever.
  */
-function admissible<T extends PrefillTask>(tasks: readonly T[], room: number, alone: boolean): T[] {
-  const chosen: T[] = [];
+function admissible<T extends PrefillTask>(turns: readonly (readonly T[])[], room: number, alone: boolean): T[][] {
   let left = room;
-  for (const task of [...tasks].sort((a, b) => a.order - b.order)) {
-    if (!task.begun) {
-      if (task.bytes > left && !(alone && chosen.length === 0)) break;
-      left -= task.bytes;
-    }
-    chosen.push(task);
-  }
-  return chosen;
+  let isFirst = alone;
+  let isBlocked = false;
+  const hasRoom = ({ begun, bytes }: T): boolean => {
+    if (begun) return true;
+    isBlocked ||= bytes > left && !isFirst;
+    if (!isBlocked) left -= bytes;
+    return !isBlocked;
+  };
+  const chosen = turns.map((tasks) =>
+    [...tasks].sort(byAge).filter((task) => {
+      const fits = hasRoom(task);
+      if (fits) isFirst = false;
+      return fits;
+    }),
+  );
+  return chosen.filter((tasks) => tasks.length > 0);
+}
+
+function byAge(a: PrefillTask, b: PrefillTask): number {
+  return a.order - b.order;
 }
 
 /** A request that holds memory. */

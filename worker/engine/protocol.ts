@@ -4,6 +4,7 @@
  */
 import type { SamplingSpec } from "#shared/contract/generation.js";
 import type { SessionOptions } from "../onnx/graph.js";
+import type { Sharer } from "../shares/shares.js";
 
 export interface GeneratorOptions extends SessionOptions {
   /**
@@ -32,8 +33,8 @@ export interface ReplayedChoice {
   readonly tokens: readonly number[];
 }
 
-/** A request in the form that the engine takes. */
-export interface NewGeneration {
+/** A request in the form that the engine takes; tenants share the prompt tokens of iterations. */
+export interface NewGeneration extends Sharer {
   /** Id of the request's entry, which is the request's name in the engine. */
   readonly key: string;
   readonly sampling: SamplingSpec;
@@ -75,6 +76,14 @@ export interface Iteration {
   readonly steps: readonly Step[];
   /** Requests that the model itself refused. The engine has forgotten them. */
   readonly failed: readonly { readonly key: string; readonly reason: string }[];
+  /** How long the model took for parts of prompts, in ms. */
+  readonly prefilled: readonly { readonly key: string; readonly ms: number }[];
+}
+
+/** The answer of the engine's thread. */
+export interface TimedIteration extends Iteration {
+  /** How long the iteration took, in ms. */
+  readonly ranMs: number;
 }
 
 /** The facts that the engine's thread reports after loading its model. */

@@ -10,9 +10,9 @@ import { openDecoder } from "./decoder.js";
 import { Engine } from "./engine.js";
 import { bytesPerPosition } from "./kv.js";
 import { layoutOf } from "./layout.js";
-import type { GeneratorFacts, GeneratorOptions, IterateRequest, Iteration, EngineChange } from "./protocol.js";
+import type { GeneratorFacts, GeneratorOptions, IterateRequest, EngineChange, TimedIteration } from "./protocol.js";
 
-await serveThread<GeneratorOptions, IterateRequest, GeneratorFacts, Iteration, EngineChange>(async (options) => {
+await serveThread<GeneratorOptions, IterateRequest, GeneratorFacts, TimedIteration, EngineChange>(async (options) => {
   const session = await openSession(options);
   const layout = layoutOf({ inputs: describe(session.inputMetadata), outputs: describe(session.outputMetadata) });
   const decoder = await openDecoder(session, layout, options.vocabSize);
@@ -25,7 +25,9 @@ await serveThread<GeneratorOptions, IterateRequest, GeneratorFacts, Iteration, E
       else engine.remove(change.key);
     },
     async answer({ only }) {
-      return { answer: await engine.iterate(only) };
+      const begunAt = performance.now();
+      const iteration = await engine.iterate(only);
+      return { answer: { ...iteration, ranMs: performance.now() - begunAt } };
     },
   };
 });

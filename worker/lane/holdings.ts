@@ -5,6 +5,7 @@
  * the step, and the worker takes it back if the worker still owns the entry.
  */
 import { createHash } from "node:crypto";
+import { waitOf } from "#shared/contract/wait.js";
 import { decodeFrame, type Frame } from "#shared/frame.js";
 import type { Delivery } from "#shared/queue/entry.js";
 import type { Taken } from "#shared/queue/work/stream.js";
@@ -20,6 +21,8 @@ export interface Held {
   readonly request: Frame;
   /** The time at which this worker received the step. */
   readonly arrivedAt: number;
+  /** The time at which Redis admitted the request. From an older gateway: the time of arrival. */
+  readonly admittedAt: number;
   /** The step must not begin to run after this time. */
   readonly expiresAt: number;
   /** Size of the request's own batch dimension; 1 if the model has no batch dimension. */
@@ -60,7 +63,8 @@ export interface Intake {
   room(): number;
   /** How many more suspects this worker may take over now. Other workers take the rest. */
   suspectRoom(): number;
-  accept(taken: Taken, arrival: Arrival): void;
+  /** @param from another worker that had the steps before; absent if there is none */
+  accept(taken: Taken, arrival: Arrival, from?: string): void;
   /**
    * To be called after a lost reply, because Redis may have given this worker entries without its
    * knowledge. No other worker takes entries from a living worker.
@@ -171,6 +175,14 @@ export class Holdings {
     return [...this.#left.values()].filter(({ at }) => at <= time).map(({ located }) => located);
   }
 
+  /** The number of steps that wait as they arrived, wait as suspects, or run. */
+  countAt(stage: "waiting" | "suspect" | "running"): number {
+    const wanted: Stage = stage === "waiting" ? "fresh" : stage;
+    let count = 0;
+    for (const step of this.#steps.values()) if (step.stage === wanted) count++;
+    return count;
+  }
+
   #at(stage: Stage): Held[] {
     const found: Held[] = [];
     for (const step of this.#steps.values()) if (step.stage === stage) found.push(step.held);
@@ -198,6 +210,8 @@ export function hold(
     if (shared.has(name)) return `${name}[${shape.join(",")}]=${fingerprint(data)}`;
     return `${name}[${(batched ? shape.slice(1) : shape).join(",")}]`;
   });
+  const arrivedAt = world.now();
+  const waitMs = waitOf(request.meta);
   return {
     delivery,
     request,
@@ -205,7 +219,8 @@ export function hold(
     rows: rowed?.shape[0] ?? 1,
     shapeKey: shapes.join(";"),
     sequence: delivery.sequence,
-    arrivedAt: world.now(),
+    arrivedAt,
+    admittedAt: waitMs === undefined ? arrivedAt : expiresAt - waitMs,
     expiresAt,
   };
 }

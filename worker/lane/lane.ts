@@ -22,6 +22,8 @@ import { retrying } from "#shared/retry.js";
 import { passed } from "#shared/stages.js";
 import { realWorld, type World } from "#shared/world.js";
 import { States, type Sleeping } from "../sequence/states.js";
+import { ModelCounts } from "./counts.js";
+import type { StepTraces } from "../trace/step-traces.js";
 import { Holdings, hold, type Arrival, type Batching, type Held, type Intake } from "./holdings.js";
 import type { OutageGuard } from "./outage-guard.js";
 import type { Reading } from "./reading.js";
@@ -55,6 +57,8 @@ export interface LaneSettings {
   /** Gets a notification when there may be room for more steps. */
   readonly room: Reading["room"];
   readonly world?: World;
+  /** Absent if the worker makes no traces. */
+  readonly traces?: StepTraces | undefined;
   readonly log: Logger;
 }
 
@@ -63,6 +67,8 @@ export interface LaneContext {
   readonly queue: ModelQueue;
   readonly holdings: Holdings;
   readonly settler: Settler;
+  /** The figures of this model version. */
+  readonly counts: ModelCounts;
   readonly clocks: RedisClocks;
   readonly outageGuard: OutageGuard;
   readonly models: number;
@@ -70,6 +76,8 @@ export interface LaneContext {
   readonly living: () => number;
   readonly maxIdleMs: number | undefined;
   readonly world: World;
+  /** Undefined if the worker makes no traces. */
+  readonly traces: StepTraces | undefined;
   readonly log: Logger;
 }
 
@@ -108,20 +116,28 @@ const OWNED_LIMIT = 1_000;
 
 /** Makes the shared parts of a model's lanes, without connecting. */
 export function laneContext(settings: LaneSettings): LaneContext {
-  const { queue, bus, replies, clocks, maxIdleMs, history, outageGuard, models, living, log } = settings;
+  const { queue, bus, replies, clocks, maxIdleMs, history, outageGuard, models, living, traces, log } = settings;
   const { world = realWorld } = settings;
-  const states = new States(queue, settings.stateCacheBytes, settings.sleeping, world);
+  const counts = new ModelCounts(queue);
+  const states = new States(queue, settings.stateCacheBytes, settings.sleeping, world, counts);
+  const holdings = new Holdings(settings.room, world);
+  counts.show("baton_state_cache_bytes", () => states.cachedBytes);
+  for (const stage of ["waiting", "suspect", "running"] as const)
+    counts.show("baton_held_requests", () => holdings.countAt(stage), { stage });
   const patienceMs = queue.redis.isCluster ? CLUSTER_PATIENCE_MS : SETTLE_BUDGET_MS;
+  const budgets = { budgetMs: SETTLE_BUDGET_MS, patienceMs };
   return {
     queue,
-    holdings: new Holdings(settings.room, world),
-    settler: { queue, bus, replies, states, maxIdleMs, history, budgetMs: SETTLE_BUDGET_MS, patienceMs, world },
+    holdings,
+    settler: { queue, bus, replies, states, counts, maxIdleMs, history, ...budgets, world, traces },
+    counts,
     clocks,
     outageGuard,
     models,
     living,
     maxIdleMs,
     world,
+    traces,
     log,
   };
 }
@@ -177,10 +193,11 @@ export class RunningLane implements Intake {
   }
 
   /** Takes new deliveries into the holdings, and sets unreadable entries aside. */
-  accept({ deliveries, unreadable }: Taken, arrival: Arrival): void {
-    const { holdings } = this.#context;
+  accept({ deliveries, unreadable }: Taken, arrival: Arrival, from?: string): void {
+    const { holdings, traces } = this.#context;
     const unseen = deliveries.filter(({ key }) => !holdings.has(key));
     passed("taken", unseen, requestName);
+    if (from !== undefined) traces?.takenOver(unseen, from);
     holdings.hold(this.#parse(unseen), arrival);
     this.#noteBegun(unseen.filter(({ tellsBegin }) => tellsBegin));
     if (unreadable.length > 0) this.#setAside(unreadable);
@@ -241,13 +258,16 @@ export class RunningLane implements Intake {
   }
 
   #setAside(entries: readonly Located[]): void {
-    const { queue, holdings, world, log } = this.#context;
+    const { queue, holdings, counts, world, log } = this.#context;
     log.error({ entries: entries.map(({ entry }) => entry) }, "unreadable entries set aside");
-    discard(queue, entries).catch((error: unknown) => {
-      log.warn({ error: String(error) }, "discard failed; it will be tried again");
-      const left = entries.map(({ lane, entry }) => ({ lane, entry, key: deliveryKey(lane, entry) }));
-      holdings.leave(left, world.now());
-    });
+    discard(queue, entries).then(
+      () => counts.setAside(entries.length),
+      (error: unknown) => {
+        log.warn({ error: String(error) }, "discard failed; it will be tried again");
+        const left = entries.map(({ lane, entry }) => ({ lane, entry, key: deliveryKey(lane, entry) }));
+        holdings.leave(left, world.now());
+      },
+    );
   }
 
   /** @returns how many steps that had not begun went back to the queue */

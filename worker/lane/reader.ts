@@ -43,9 +43,11 @@ export interface ReaderSettings {
  */
 const BLOCK_MS = 1_000;
 /**
- * Time between tries to end a blocked read, in ms. The command takes another connection. If it
- * arrives before the read, it ends nothing.
+ * Times between tries to end a blocked read, in ms. The command takes another connection. If it
+ * arrives before the read, it ends nothing, which happens often while a model has always more
+ * entries. So the first times are short.
  */
+const UNBLOCK_AGAIN_MS = [1, 2, 4, 8, 16, 32] as const;
 const UNBLOCK_EVERY_MS = 50;
 /**
  * A connection that receives nothing for longer than this, in ms, counts as lost. A read blocks for
@@ -137,8 +139,7 @@ export class Reader {
     this.#stopping.abort();
     this.room.notify();
     const running = this.#running ?? Promise.resolve();
-    do await this.#unblock();
-    while (!(await within(UNBLOCK_EVERY_MS, running, this.#world)));
+    await this.#unblockUntil(running);
     this.#settings.redis.disconnect();
   }
 
@@ -323,10 +324,15 @@ export class Reader {
     while (!read.over) {
       await this.room.wait(Infinity);
       if (read.over || !this.#sources.some((source) => !open.includes(source) && source.intake.room() > 0)) continue;
+      if (this.#client?.id === UNKNOWN) return;
+      return this.#unblockUntil(over);
+    }
+  }
+
+  async #unblockUntil(over: Promise<unknown>): Promise<void> {
+    for (let i = 0; ; i++) {
       await this.#unblock();
-      while (this.#client?.id !== UNKNOWN && !(await within(UNBLOCK_EVERY_MS, over, this.#world)))
-        await this.#unblock();
-      return;
+      if (await within(UNBLOCK_AGAIN_MS[i] ?? UNBLOCK_EVERY_MS, over, this.#world)) return;
     }
   }
 

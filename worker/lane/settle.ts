@@ -10,17 +10,21 @@ import { isReplyError } from "#shared/redis/script.js";
 import { callGroups } from "#shared/redis/slots.js";
 import { requestName } from "#shared/queue/address.js";
 import { bucketTag } from "#shared/queue/bucket-tag.js";
+import type { Measured, ModelCounts } from "./counts.js";
 import type { Publication, ReplyPublisher } from "./publish.js";
 import { commit } from "#shared/queue/work/commit/commit.js";
 import type { Fate, Settlement } from "#shared/queue/work/commit/settlement.js";
 import type { ModelQueue } from "#shared/queue/work/lane.js";
 import type { Checkpoint } from "#shared/contract/checkpoint.js";
 import type { States } from "../sequence/states.js";
+import type { StepTraces } from "../trace/step-traces.js";
 
 /** How a step ended, ready for the commit. */
 export interface Settled extends Settlement {
   /** The state after the step, for this worker's memory; undefined if the step leaves no state. */
   readonly checkpoint: Checkpoint | undefined;
+  /** Undefined if no model ran the request, and for a stream. */
+  readonly measured?: Measured | undefined;
 }
 
 /** The means of settling, made once for a model. */
@@ -30,6 +34,8 @@ export interface Settler {
   readonly bus: Bus;
   readonly replies: ReplyPublisher;
   readonly states: States;
+  /** Absent if nobody counts. */
+  readonly counts?: ModelCounts | undefined;
   /** How long a sequence may go without a step, in ms; undefined for a model without sequences. */
   readonly maxIdleMs: number | undefined;
   /** How many checkpoints to keep of a sequence, the newest included; undefined stands for one. */
@@ -45,6 +51,8 @@ export interface Settler {
    */
   readonly patienceMs: number;
   readonly world: World;
+  /** Absent if the worker makes no traces. */
+  readonly traces?: StepTraces | undefined;
 }
 
 /** How many steps met each fate. */
@@ -63,7 +71,7 @@ export function settledTogether({ queue }: Settler, settled: readonly Settled[])
  * @throws the Redis error when the budget is spent
  */
 export async function settle(settler: Settler, settled: readonly Settled[]): Promise<Fates> {
-  const { queue, replies } = settler;
+  const { queue, replies, world } = settler;
   const counts = { committed: 0, superseded: 0, already: 0, lost: 0 };
   if (settled.length === 0) return counts;
   // Gateways read the ends of streams from their logs, and wait for no outcome.
@@ -73,8 +81,12 @@ export async function settle(settler: Settler, settled: readonly Settled[]): Pro
   let publications: Publication[] = awaited.map((delivery) => ({ delivery, outcome: undefined }));
   try {
     passed("settled", settled, nameOf);
+    const begunAt = world.now();
+    const traced = settler.traces?.committing(settled);
     const fates = await commitAndRemember(settler, settled);
+    settler.counts?.committed(settled, fates, begunAt, world.now());
     passed("committed", settled, nameOf);
+    traced?.(fates);
     for (const fate of fates) counts[fate]++;
     if (awaited.length > 0) publications = publicationsOf(settled, fates);
   } finally {

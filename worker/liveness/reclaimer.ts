@@ -154,7 +154,7 @@ export class Reclaimer {
           log.error({ entries: found.deleted }, "pending entries were deleted from outside");
         }
         if (fresh.length > 0) log.info({ count: fresh.length }, "reclaimed");
-        intake.accept({ deliveries: fresh, unreadable: found.unreadable }, "suspect");
+        intake.accept({ deliveries: fresh, unreadable: found.unreadable }, "suspect", grave.worker);
         if (found.said === "empty") await queue.redis.zrem(registryKeys.graves, graveText(grave));
         if (found.said !== "more") return;
       }

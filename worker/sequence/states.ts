@@ -32,6 +32,14 @@ const LOAD_BUDGET_MS = 5_000;
  */
 const CLUSTER_BUDGET_MS = 300;
 
+/** The places of a state that a step continues; a step that begins a sequence has none. */
+export const statePlaces = ["start", "memory", "redis", "disk"] as const;
+export type StatePlace = (typeof statePlaces)[number];
+
+export interface LookUpCounts {
+  lookedUp(from: StatePlace): void;
+}
+
 export type Sleeping = Pick<SleepingStates, "read">;
 
 export class States {
@@ -42,16 +50,23 @@ export class States {
   readonly #maxBytes: number;
   readonly #sleeping: Sleeping | undefined;
   readonly #world: World;
+  readonly #counts: LookUpCounts | undefined;
 
   /**
    * @param maxBytes memory for recent states
    * @param sleeping states that lie on disk; undefined if the deployment keeps no states on disk
    */
-  constructor(queue: ModelQueue, maxBytes: number, sleeping?: Sleeping, world = realWorld) {
+  constructor(queue: ModelQueue, maxBytes: number, sleeping?: Sleeping, world = realWorld, counts?: LookUpCounts) {
     this.#queue = queue;
     this.#maxBytes = maxBytes;
     this.#sleeping = sleeping;
     this.#world = world;
+    this.#counts = counts;
+  }
+
+  /** Bytes of the states in memory. */
+  get cachedBytes(): number {
+    return this.#cachedBytes;
   }
 
   /**
@@ -62,11 +77,12 @@ export class States {
     const misses: string[] = [];
     const lookups = deliveries.map((delivery) => {
       const { sequence, start, from } = delivery;
-      if (sequence === undefined || start) return found(undefined);
+      if (sequence === undefined) return found(undefined);
+      if (start) return this.#found("start");
       if (from === FAILED) return refused(startRequired(this.#queue.model, sequence));
-      if (from === "") return found(undefined);
+      if (from === "") return this.#found("start");
       const cached = this.#cache.get(sequence);
-      if (cached?.version === from) return found(cached.tensors);
+      if (cached?.version === from) return this.#found("memory", cached.tensors);
       const position = misses.push(versionKey(delivery, sequence, from)) - 1;
       return { from, position };
     });
@@ -76,7 +92,9 @@ export class States {
       const frames = await loaded;
       if (frames === undefined) return { kind: "unavailable" };
       const stored = frames[lookup.position];
-      const frame = isPointer(stored) ? await this.#sleeping?.read(stored) : stored;
+      const sleeps = isPointer(stored);
+      const frame = sleeps ? await this.#sleeping?.read(stored) : stored;
+      if (frame !== undefined) this.#counts?.lookedUp(sleeps ? "disk" : "redis");
       return frame === undefined ? { kind: "unavailable" } : read(frame, lookup.from);
     };
     return lookups.map((lookup) => (this.#queue.redis.isCluster ? inTime(end(lookup), this.#world) : end(lookup)));
@@ -94,6 +112,11 @@ export class States {
       if (this.#cachedBytes <= this.#maxBytes) break;
       this.#forget(oldest);
     }
+  }
+
+  #found(place: StatePlace, tensors?: readonly Tensor[]): StateLookup {
+    this.#counts?.lookedUp(place);
+    return found(tensors);
   }
 
   #forget(sequence: string): void {

@@ -11,6 +11,7 @@ import { callGroups } from "#shared/redis/slots.js";
 import { retrying } from "#shared/retry.js";
 import { Signal } from "#shared/signal.js";
 import { settle, type Settled, type Settler } from "../lane/settle.js";
+import { spentOf } from "../lane/spent.js";
 import { appendTokens, type Appended } from "#shared/queue/work/streams/append-tokens.js";
 import type { StreamQueue } from "#shared/queue/work/lane.js";
 import type { OutageGuard } from "../lane/outage-guard.js";
@@ -113,7 +114,8 @@ export class Committer {
     const commit = async () => {
       try {
         await publisher.complete(stream);
-        await settle(settler, [settled]);
+        const { held, ranMs, bytesOut } = stream;
+        await settle(settler, [{ ...settled, spent: spentOf(held, ranMs, bytesOut) }]);
         owner.release(stream);
       } catch (error) {
         // The log is sealed, so any worker that continues the entry commits the same outcome.

@@ -4,9 +4,9 @@ import type {
   GeneratorFacts,
   GeneratorOptions,
   IterateRequest,
-  Iteration,
   EngineChange,
   NewGeneration,
+  TimedIteration,
 } from "../engine/protocol.js";
 
 export interface GeneratorHost {
@@ -20,7 +20,7 @@ export interface GeneratorHost {
    * @param only key of the request to compute alone
    * @throws Error if the engine itself failed; the engine is then of no more use
    */
-  iterate(only?: string): Promise<Iteration>;
+  iterate(only?: string): Promise<TimedIteration>;
   close(): Promise<void>;
 }
 
@@ -34,7 +34,7 @@ export async function startGenerator(
 ): Promise<GeneratorHost> {
   const module = new URL("../engine/thread.js", import.meta.url);
   const fatal = (reason: string) => onFatal(`generator: ${reason}`);
-  const thread = await openThread<IterateRequest, GeneratorFacts, Iteration, EngineChange>(module, options, fatal);
+  const thread = await openThread<IterateRequest, GeneratorFacts, TimedIteration, EngineChange>(module, options, fatal);
   return {
     facts: thread.ready,
     add: (generation) => thread.tell({ kind: "add", generation }),

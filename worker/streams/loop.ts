@@ -15,6 +15,7 @@ import { retrying, within } from "#shared/retry.js";
 import type { Settler } from "../lane/settle.js";
 import type { Exclusive } from "../lane/exclusive.js";
 import type { Holdings, Held } from "../lane/holdings.js";
+import type { StepTraces } from "../trace/step-traces.js";
 import type { OutageGuard } from "../lane/outage-guard.js";
 import { beginAlone } from "#shared/queue/work/read/begin-alone.js";
 import type { StreamQueue } from "#shared/queue/work/lane.js";
@@ -22,7 +23,7 @@ import type { Takeover } from "#shared/queue/work/streams/take-over.js";
 import { Committer, type StreamOwner } from "./committer.js";
 import { mayAskAhead, nextMove, slotsFor, type LoopFacts } from "./plan.js";
 import { prepareAll, type Prepared } from "./prepare.js";
-import type { Iteration, NewGeneration } from "../engine/protocol.js";
+import type { NewGeneration, TimedIteration } from "../engine/protocol.js";
 import type { ServingGenerator } from "./load.js";
 import { TokenPublisher } from "./publisher.js";
 import { sealed, succeeded } from "./settlement.js";
@@ -40,6 +41,8 @@ export interface StreamLoopParts {
   /** Shared by all lanes of this process. */
   readonly exclusive: Exclusive;
   readonly maxRunsAlone: number;
+  /** Undefined if the worker makes no traces. */
+  readonly traces: StepTraces | undefined;
   readonly log: Logger;
 }
 
@@ -59,7 +62,7 @@ export class StreamLoop implements StreamOwner {
   /** Every stream that has come to this worker and has not left, by its key. */
   readonly #streams = new Map<string, Stream>();
   /** Iterations under way in the engine, oldest first. */
-  readonly #asked: Promise<Iteration>[] = [];
+  readonly #asked: Promise<TimedIteration>[] = [];
   /** The number of streams in the engine. */
   #generating = 0;
   /** Streams that wait to run alone, in the order of their runs. Some may be closed by then. */
@@ -140,7 +143,8 @@ export class StreamLoop implements StreamOwner {
    * Gives up a closed stream that may still be this worker's. The worker tries it again in a while.
    */
   leave({ key, held }: Stream): void {
-    const { holdings } = this.#parts;
+    const { holdings, traces } = this.#parts;
+    traces?.left(held.delivery);
     this.#streams.delete(key);
     holdings.leave([held.delivery], performance.now());
     holdings.arrived.notify();
@@ -231,6 +235,7 @@ export class StreamLoop implements StreamOwner {
 
   #join(stream: Stream, generation: NewGeneration): void {
     stream.enterEngine(generation);
+    stream.trace = this.#parts.traces?.beginStream(stream.held, generation.next);
     this.#generating++;
     this.#parts.model.host.add(generation);
     this.#parts.holdings.arrived.notify();
@@ -262,11 +267,21 @@ export class StreamLoop implements StreamOwner {
     if (iteration !== undefined) this.#hear(iteration);
   }
 
-  #hear({ steps, failed }: Iteration): void {
+  #hear({ steps, failed, prefilled, ranMs }: TimedIteration): void {
     const now = performance.now();
+    const rows = steps.reduce((sum, { key }) => sum + (this.#streams.get(key)?.spec.sampling.choices ?? 0), 0);
+    const msARow = Math.max(0, ranMs - prefilled.reduce((sum, { ms }) => sum + ms, 0)) / rows;
+    for (const { key, ms } of prefilled) {
+      const stream = this.#streams.get(key);
+      if (stream !== undefined) stream.ranMs += ms;
+    }
     for (const { key, index, record, final, history } of steps) {
       const stream = this.#streams.get(key);
-      if (stream?.advance(index, now) !== true) continue;
+      if (stream === undefined) continue;
+      stream.ranMs += msARow * stream.spec.sampling.choices;
+      if (!stream.advance(index, now)) continue;
+      stream.trace?.heard(now);
+      stream.bytesOut += Buffer.byteLength(record);
       this.#takeovers.end(key, now);
       if (final) {
         this.#leave(stream);
@@ -349,6 +364,8 @@ export class StreamLoop implements StreamOwner {
 
   /** @param index of the error's record, which is the stream's next record */
   #fail(stream: Stream, index: number, error: InferenceError): void {
+    // A stream that the engine never had has a trace, too.
+    stream.trace ??= this.#parts.traces?.beginStream(stream.held, index);
     this.#committer.fail(stream, index, error);
     this.#committer.flush();
   }

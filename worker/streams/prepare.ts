@@ -100,7 +100,7 @@ function turnOf({ progress }: { readonly progress: TakenProgress | undefined }):
  */
 async function prepare(
   model: ServingGenerator,
-  { held, spec }: Stream,
+  { held, spec, sharer }: Stream,
   progress: TakenProgress,
   now: number | undefined,
 ): Promise<Prepared> {
@@ -122,7 +122,7 @@ async function prepare(
       if (state === "sealed") return { kind: "sealed", records, history: undefined };
       throw history;
     }
-    const prompt = await model.tokenizer.encode(spec.prompt, history);
+    const prompt = await model.tokenizer.encode(sharer, spec.prompt, history);
     const drawn = tokensIn(records, spec.sampling.choices);
     if (state === "sealed")
       return { kind: "sealed", records, history: Int32Array.from([...prompt, ...(drawn[0] ?? [])]) };
@@ -134,7 +134,7 @@ async function prepare(
     }
     checkMemory(model, spec.sampling, prompt.length);
     const replayed = drawn.map((tokens) => ({ tokens }));
-    const generation = { key: held.delivery.key, sampling: spec.sampling, prompt, next, replayed };
+    const generation = { key: held.delivery.key, ...sharer, sampling: spec.sampling, prompt, next, replayed };
     return { kind: "run", generation, standsSince };
   } catch (error) {
     // The tokenizer is closing or restarting. Another worker, or this one after the restart, takes

@@ -2,14 +2,16 @@ import { describe, expect, it } from "vitest";
 import type { GenerationSpec } from "#shared/contract/generation.js";
 import type { NewGeneration } from "../engine/protocol.js";
 import type { Held } from "../lane/holdings.js";
-import { choicesOf, expiryOf, Stream } from "./stream.js";
+import { greedy } from "../../test/fixtures/sampling.js";
+import { choicesOf, expiryOf, Stream, streamOf } from "./stream.js";
 
 const generation = { key: "1-0", next: 4 } as NewGeneration;
 
 function begin(restMs?: number): Stream {
   const held = { delivery: { entry: "1-0" }, expiresAt: 1_000 } as unknown as Held;
   const spec = { sampling: { choices: 3 }, restMs } as unknown as GenerationSpec;
-  return new Stream({ held, takenOver: true, spec, labels: [] });
+  const sharer = { level: 1, tenant: "default", weight: 1 };
+  return new Stream({ held, takenOver: true, spec, sharer, labels: [] });
 }
 
 const moves = {
@@ -91,4 +93,17 @@ describe("expiryOf", () => {
 
 it("counts the choices of all streams", () => {
   expect(choicesOf(new Map([1, 2].map((i) => [`${i}-0`, begin()])))).toBe(6);
+});
+
+describe("the share of a stream's tenant", () => {
+  const generation = { prompt: { kind: "tokens", tokens: [1] }, sampling: { ...greedy } };
+  const usual = { level: 1, weight: 1 };
+  it.each([
+    ["is that of the entry", { share: { level: 9, weight: 3 } }, { level: 9, weight: 3 }],
+    ["is the usual one for an entry of an earlier gateway", {}, usual],
+    ["is the usual one for an entry that no gateway has written", { share: { level: 1, weight: -1 } }, usual],
+  ])("%s", (_, meta, share) => {
+    const held = { delivery: { tenant: "acme" }, request: { meta: { generation, ...meta } } } as unknown as Held;
+    expect(streamOf(held, false).sharer).toEqual({ tenant: "acme", ...share });
+  });
 });

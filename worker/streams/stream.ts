@@ -1,7 +1,9 @@
 /** A stream at this worker, from the moment that the loop takes it on until its end here. */
-import { generationSpec, labelTokens, type GenerationSpec } from "#shared/contract/generation.js";
+import { generationShare, generationSpec, labelTokens, type GenerationSpec } from "#shared/contract/generation.js";
 import type { Held } from "../lane/holdings.js";
 import type { NewGeneration } from "../engine/protocol.js";
+import type { Sharer } from "../shares/shares.js";
+import type { StreamTrace } from "../trace/stream-trace.js";
 
 /**
  * The state of a stream at this worker. Before the first state, the stream lies in the lane's
@@ -53,6 +55,8 @@ export interface StreamFacts {
    */
   readonly takenOver: boolean;
   readonly spec: GenerationSpec;
+  /** The stream's tenant, and its share. */
+  readonly sharer: Sharer;
   /** The job's labels, as tokens. The publisher sends records for each label. */
   readonly labels: readonly string[];
 }
@@ -61,15 +65,23 @@ export class Stream implements StreamFacts {
   readonly held: Held;
   readonly takenOver: boolean;
   readonly spec: GenerationSpec;
+  readonly sharer: Sharer;
   readonly labels: readonly string[];
+  /** The model's time for this stream at this worker, in ms. */
+  ranMs = 0;
+  /** Undefined before the engine has the stream, and for a stream that is not sampled. */
+  trace: StreamTrace | undefined;
+  /** Bytes of the records that this worker's engine made. */
+  bytesOut = 0;
   /** When the loop took the stream on, on `performance.now()`'s clock. */
   readonly #begunAt = performance.now();
   #state: StreamState = { kind: "preparing" };
 
-  constructor({ held, takenOver, spec, labels }: StreamFacts) {
+  constructor({ held, takenOver, spec, sharer, labels }: StreamFacts) {
     this.held = held;
     this.takenOver = takenOver;
     this.spec = spec;
+    this.sharer = sharer;
     this.labels = labels;
   }
 
@@ -152,11 +164,12 @@ export class Stream implements StreamFacts {
  * @throws ZodError if the request is not a generator's. The lane has refused such an entry before.
  */
 export function streamOf(held: Held, takenOver: boolean): Stream {
-  const { generation, labels } = held.request.meta;
+  const { generation, labels, share } = held.request.meta;
   return new Stream({
     held,
     takenOver,
     spec: generationSpec.parse(generation),
+    sharer: { tenant: held.delivery.tenant, ...generationShare.parse(share) },
     // Other labels would give invalid subjects. Such a label does not keep the request from
     // running.
     labels: labelTokens.safeParse(labels).data ?? [],

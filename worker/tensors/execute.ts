@@ -4,9 +4,14 @@
  */
 import { storeOutcome, outcomeOf, stepMeta, type Outcome } from "#shared/contract/outcome.js";
 import { statesFault } from "#shared/contract/states.js";
+import { writeTimings } from "#shared/contract/timings.js";
+import { boot } from "#shared/boot.js";
+import { stopwatch } from "#shared/metrics/stopwatch.js";
 import { fixedError, InferenceError } from "#shared/errors.js";
 import { encodeFrame, type Tensor } from "#shared/frame.js";
+import type { BatchCounts, RunTimes } from "../lane/counts.js";
 import type { Held } from "../lane/holdings.js";
+import { spentOf } from "../lane/spent.js";
 import type { Begin } from "./begin.js";
 import { withoutPaths } from "../onnx/error-text.js";
 import { split, stack } from "./stack.js";
@@ -44,6 +49,10 @@ export interface ExecuteLimits {
   readonly maxStateBytes: number;
   /** Names the runs of a worker that shares its process with other workers, in a simulation. */
   readonly runs?: RunNames;
+  /** Counts each run of the model; absent if nobody counts. */
+  readonly counts?: BatchCounts | undefined;
+  /** Whether outcomes say how long their requests waited and ran, and in which worker. */
+  readonly timings?: boolean;
 }
 
 interface Runnable {
@@ -73,6 +82,7 @@ export async function execute(
   const runnable: Runnable[] = [];
   const refused: Settled[] = [];
   const abandoned: Held[] = [];
+  let since = stopwatch();
   const lookups = await Promise.all(batch.map(({ state }) => state));
   for (const [i, held] of batch.entries()) {
     const lookup = lookups[i];
@@ -85,7 +95,8 @@ export async function execute(
   }
   const ran: Ran[] = [];
   for (const alike of groupsOf(model, runnable)) {
-    const running = runTogether(model, alike, limits, ran.length === 0 ? begin : undefined);
+    if (ran.length > 0) since = stopwatch();
+    const running = runTogether(model, alike, limits, since, ran.length === 0 ? begin : undefined);
     onPosted?.();
     const group = await running;
     if (group === undefined) return { settlements: () => [], abandoned: [], ranMs: 0, runs: 0 };
@@ -139,24 +150,37 @@ export function failSequence({ delivery }: Held, error: InferenceError, deadReas
 
 type Ran = Omit<Execution, "abandoned">;
 
-/** @returns undefined if the caller has taken the batch back */
+/**
+ * @param since when the work on the batch's inputs began, on `performance.now()`'s clock
+ * @returns undefined if the caller has taken the batch back
+ */
 async function runTogether(
   model: ServingModel,
   batch: readonly Runnable[],
   limits: ExecuteLimits,
+  since: number,
   begin?: Begin,
 ): Promise<Ran | undefined> {
   if (batch.length === 0) return { settlements: () => [], ranMs: 0, runs: 0 };
   const outputs = wantedOutputs(model, batch);
+  const rows = batch.reduce((sum, { held }) => sum + held.rows, 0);
   try {
-    const rows = model.batching.batched ? batch.reduce((sum, { held }) => sum + held.rows, 0) : undefined;
-    const ran = await model.host.run(inputTensors(model, batch), outputs, rows, begin);
+    const { batched } = model.batching;
+    const running = model.host.run(inputTensors(model, batch), outputs, batched ? rows : undefined, begin);
+    const inputMs = stopwatch() - since;
+    const ran = await running;
     if (ran === undefined) return undefined;
-    return { settlements: () => results(model, batch, ran, limits), ranMs: ran.ranMs, runs: 1 };
+    const { ranMs } = ran;
+    limits.counts?.ran(rows, ranMs);
+    const times = { begunAt: stopwatch() - ranMs, inputMs, ranMs, outputMs: 0 };
+    const notes = { times, noteOf: noting(limits, times) };
+    return { settlements: () => results(model, batch, ran, limits, notes), ranMs, runs: 1 };
   } catch (error) {
+    limits.counts?.ran(rows, 0);
     const reason = error instanceof Error ? error.message : String(error);
     if (batch.length === 1) {
-      return { settlements: () => batch.map(({ held }) => modelError(held, reason)), ranMs: 0, runs: 1 };
+      const noteOf = noting(limits, { begunAt: stopwatch(), ranMs: 0 });
+      return { settlements: () => batch.map(({ held }) => modelError(held, reason, noteOf)), ranMs: 0, runs: 1 };
     }
   }
   // One request's bad input must not fail its neighbours. Each request runs again by itself, and
@@ -164,11 +188,25 @@ async function runTogether(
   const settled: Settled[] = [];
   let totalMs = 0;
   for (const one of batch) {
-    const alone = await runTogether(model, [one], limits);
+    const alone = await runTogether(model, [one], limits, stopwatch());
     settled.push(...(alone?.settlements() ?? []));
     totalMs += alone?.ranMs ?? 0;
   }
   return { settlements: () => settled, ranMs: totalMs, runs: 1 + batch.length };
+}
+
+/** Writes the timings of a request of a batch; undefined if outcomes say none. */
+type NoteOf = (held: Held) => string | undefined;
+
+/** What the settlements of a batch say of its run. */
+interface RunNotes {
+  readonly times: RunTimes;
+  readonly noteOf: NoteOf;
+}
+
+function noting({ timings }: ExecuteLimits, { begunAt, ranMs }: Pick<RunTimes, "begunAt" | "ranMs">): NoteOf {
+  if (timings !== true) return () => undefined;
+  return ({ admittedAt }) => writeTimings({ queueMs: begunAt - admittedAt, runMs: ranMs, boot });
 }
 
 function wantedOutputs(model: ServingModel, batch: readonly Runnable[]): WantedOutput[] {
@@ -217,11 +255,19 @@ function pick(tensors: readonly Tensor[], index: number): Tensor {
   return tensor;
 }
 
-function results(model: ServingModel, batch: readonly Runnable[], ran: RunResult, limits: ExecuteLimits): Settled[] {
+function results(
+  model: ServingModel,
+  batch: readonly Runnable[],
+  ran: RunResult,
+  limits: ExecuteLimits,
+  { times, noteOf }: RunNotes,
+): Settled[] {
+  const since = stopwatch();
   try {
-    return takeApart(model, batch, ran.outputs, limits);
+    return takeApart(model, batch, ran, limits, { times, noteOf });
   } finally {
     ran.letGo();
+    times.outputMs = stopwatch() - since;
   }
 }
 
@@ -229,40 +275,46 @@ function results(model: ServingModel, batch: readonly Runnable[], ran: RunResult
 function takeApart(
   model: ServingModel,
   batch: readonly Runnable[],
-  outputs: RunResult["outputs"],
+  { outputs, ranMs }: RunResult,
   { maxStateBytes, runs }: ExecuteLimits,
+  { times, noteOf }: RunNotes,
 ): Settled[] {
   const rows = batch.map(({ held }) => held.rows);
+  const msARow = ranMs / rows.reduce((sum, count) => sum + count, 0);
   let parts: Map<string, Tensor[]>;
   try {
     parts = new Map(
       outputs.map((output) => [output.name, split(output, rows, model.layouts.outputs.get(output.name))]),
     );
   } catch (error) {
-    return batch.map(({ held }) => modelError(held, error instanceof Error ? error.message : String(error)));
+    const reason = error instanceof Error ? error.message : String(error);
+    return batch.map(({ held }) => modelError(held, reason, noteOf));
   }
   return batch.map(({ held }, i) => {
     const part = (name: string) => pick(parts.get(name) ?? [], i);
     const { delivery } = held;
     const meta = delivery.sequence === undefined ? {} : stepMeta(delivery.number);
-    const body = encodeFrame(meta, requestedOutputs(held).map(part));
+    const body = encodeFrame(meta, requestedOutputs(held).map(part), noteOf(held));
     const outcome: Outcome = { kind: "result", body };
+    const spent = spentOf(held, msARow * held.rows, body.length);
+    const measured = { run: times, rows: held.rows, admittedAt: held.admittedAt };
     if (model.states.length === 0) {
-      return { delivery, outcome, state: { action: "drop" }, deadReason: undefined, checkpoint: undefined };
+      const none = { deadReason: undefined, checkpoint: undefined };
+      return { delivery, outcome, state: { action: "drop" }, ...none, spent, measured };
     }
     const given = model.states.map(({ output }) => part(output));
     const fault = statesFault(model.states.map(asOutput), model.batching.batched, given);
-    if (fault !== undefined) return modelError(held, `the state for the sequence's next step ${fault}`);
+    if (fault !== undefined) {
+      return { ...modelError(held, `the state for the sequence's next step ${fault}`, noteOf), spent };
+    }
     const next = model.states.map(({ input: name }, i) => {
       const { datatype, shape, data } = pick(given, i);
       return { name, datatype, shape, data };
     });
     const checkpoint = encodeCheckpoint(nameRun(delivery.entry, runs), next);
     if (checkpoint.frame.length > maxStateBytes) {
-      return unchanged(
-        held,
-        new InferenceError("state_too_large", `the sequence's state would exceed ${maxStateBytes} bytes`),
-      );
+      const message = `the sequence's state would exceed ${maxStateBytes} bytes`;
+      return { ...unchanged(held, new InferenceError("state_too_large", message), noteOf), spent };
     }
     return {
       delivery,
@@ -270,6 +322,8 @@ function takeApart(
       state: { action: "put", version: checkpoint.version, checkpoint: checkpoint.frame },
       deadReason: undefined,
       checkpoint,
+      spent,
+      measured,
     };
   });
 }
@@ -279,19 +333,20 @@ function asOutput(state: StateSpec): StateSpec {
   return { ...state, input: state.output };
 }
 
-function modelError(held: Held, reason: string): Settled {
-  return unchanged(held, new InferenceError("model_error", `onnx runtime error: ${withoutPaths(reason)}`));
+function modelError(held: Held, reason: string, noteOf: NoteOf): Settled {
+  return unchanged(held, new InferenceError("model_error", `onnx runtime error: ${withoutPaths(reason)}`), noteOf);
 }
 
 /**
  * Settles a failed step. Its sequence continues from the state before, which after a failed START
  * is the initial state.
  */
-function unchanged({ delivery }: Held, error: InferenceError): Settled {
+function unchanged(held: Held, error: InferenceError, noteOf: NoteOf): Settled {
+  const { delivery } = held;
   const action = delivery.start ? "drop" : "keep";
   return {
     delivery,
-    outcome: storeOutcome(outcomeOf(error)),
+    outcome: storeOutcome({ ...outcomeOf(error), note: noteOf(held) }),
     state: { action },
     deadReason: undefined,
     checkpoint: undefined,

@@ -10,6 +10,7 @@ import { beginAlone } from "#shared/queue/work/read/begin-alone.js";
 import { retrying, within } from "#shared/retry.js";
 import { passed } from "#shared/stages.js";
 import type { Exclusive } from "../lane/exclusive.js";
+import type { Closing } from "../lane/counts.js";
 import type { Batching, Held } from "../lane/holdings.js";
 import type { LaneContext, LaneWork } from "../lane/lane.js";
 import { nameOf, settle, settledTogether, type Settled } from "../lane/settle.js";
@@ -29,6 +30,7 @@ export interface TensorWorkSettings {
 /** A batch that the model's thread has, or gets as soon as its states are there. */
 interface Posted {
   readonly batch: readonly Held[];
+  readonly closedBy: Closing;
   readonly begin: Begin;
   /** Whether the main thread knows that the batch has begun. */
   hasBegun: boolean;
@@ -70,7 +72,7 @@ export class TensorWork implements LaneWork {
   constructor(model: ServingModel, context: LaneContext, settings: TensorWorkSettings) {
     this.#model = model;
     this.#context = context;
-    this.#settings = settings;
+    this.#settings = { ...settings, limits: { ...settings.limits, counts: context.counts.batches } };
   }
 
   get batching(): Batching {
@@ -115,6 +117,7 @@ export class TensorWork implements LaneWork {
           break;
         case "expire":
           holdings.take(move.expired);
+          this.#context.traces?.beginBatch(move.expired);
           void this.#beginToSettle(move.expired.map(expire));
           break;
         case "alone":
@@ -122,7 +125,8 @@ export class TensorWork implements LaneWork {
           await this.#settings.exclusive.alone(() => this.#runAlone(move.suspect));
           break;
         case "run":
-          await this.#post(move.batch);
+          if (move.lateMs !== undefined) this.#context.counts.batches?.late(move.lateMs);
+          await this.#post(move.batch, move.closedBy);
           break;
       }
     }
@@ -138,26 +142,29 @@ export class TensorWork implements LaneWork {
   }
 
   /** Gives the model's thread a batch, then settles the last batch. */
-  async #post(batch: readonly Held[]): Promise<void> {
-    const { holdings, world } = this.#context;
+  async #post(batch: readonly Held[], closedBy: Closing): Promise<void> {
+    const { holdings, world, traces } = this.#context;
     const { exclusive, limits } = this.#settings;
     holdings.take(batch);
     passed("batched", batch, nameOf);
+    const trace = traces?.beginBatch(batch);
     let onPosted = () => {};
     const isPosted = new Promise<void>((resolve) => {
       onPosted = () => {
         passed("posted", batch, nameOf);
+        trace?.posted();
         resolve();
       };
     });
     const begin = new Begin();
     const running = exclusive.share(() => execute(this.#model, batch, limits, { begin, onPosted }));
-    const posted: Posted = { batch, begin, hasBegun: false, execution: undefined, failure: undefined };
+    const posted: Posted = { batch, closedBy, begin, hasBegun: false, execution: undefined, failure: undefined };
     this.#posted.push(posted);
     running.then(
       (execution) => {
         posted.execution = execution;
         passed("ran", batch, nameOf, execution.ranMs);
+        trace?.ran(execution);
         holdings.arrived.notify();
       },
       (failure: unknown) => {
@@ -175,7 +182,7 @@ export class TensorWork implements LaneWork {
    * for its states.
    */
   #collect(): void {
-    const { holdings, log } = this.#context;
+    const { holdings, counts, log } = this.#context;
     const over = this.#posted.filter(({ execution, failure }) => execution !== undefined || failure !== undefined);
     for (const one of over) {
       if (one.execution === undefined) throw one.failure;
@@ -185,6 +192,7 @@ export class TensorWork implements LaneWork {
       // There is room for another batch now.
       holdings.taken.notify();
       const { ranMs, runs } = one.execution;
+      if (runs > 0) counts.batches?.closed(one.closedBy);
       log.debug({ rows: one.batch.length, ranMs, runs }, "batch");
     }
   }
@@ -239,7 +247,7 @@ export class TensorWork implements LaneWork {
 
   /** Runs a step that may have ended its last worker. Nothing else runs meanwhile. */
   async #runAlone(suspect: Held): Promise<void> {
-    const { settler, world, log } = this.#context;
+    const { settler, counts, world, traces, log } = this.#context;
     const { maxRunsAlone, limits } = this.#settings;
     const { request, step } = suspect.delivery;
     try {
@@ -257,7 +265,10 @@ export class TensorWork implements LaneWork {
         await this.#beginToSettle([failSequence(suspect, error, "poison_request")]);
         return;
       }
-      const execution = await execute(this.#model, [suspect], limits);
+      const trace = traces?.beginBatch([suspect]);
+      const execution = await execute(this.#model, [suspect], limits, { onPosted: () => trace?.posted() });
+      trace?.ran(execution);
+      if (execution.runs > 0) counts.batches?.closed("alone");
       this.#leave(execution.abandoned);
       await this.#beginToSettle(execution.settlements());
     } catch (error) {

@@ -77,6 +77,7 @@ export function madeUp(
     },
     request: { meta: { outputs: outputs.map((output) => output.name) }, tensors },
     arrivedAt: 0,
+    admittedAt: 0,
     expiresAt: Infinity,
     rows: 1,
     shapeKey: "",

@@ -6,6 +6,7 @@
  * delay.
  */
 
+import type { Closing } from "../lane/counts.js";
 import type { Held } from "../lane/holdings.js";
 
 /** The facts that the plan needs of a step that waits in this worker. */
@@ -27,8 +28,17 @@ export type BatchPlan<C extends Candidate> =
   | { readonly kind: "expire"; readonly expired: readonly C[] }
   /** A step whose earlier run ended without a commit runs by itself, before anything else. */
   | { readonly kind: "alone"; readonly suspect: C }
-  /** `closed`: no later request can join. */
-  | { readonly kind: "run"; readonly batch: readonly C[]; readonly closed: boolean }
+  /**
+   * `closed`: no later request can join. `lateMs`: how much longer than the delay the oldest has
+   * waited; undefined unless the delay ended the wait.
+   */
+  | {
+      readonly kind: "run";
+      readonly batch: readonly C[];
+      readonly closed: boolean;
+      readonly closedBy: Closing;
+      readonly lateMs?: number;
+    }
   /** Wait for an arrival, at most until this time on `performance.now()`'s clock. */
   | { readonly kind: "wait"; readonly until: number };
 
@@ -51,13 +61,19 @@ export function planBatch<C extends Candidate>(
   const [oldest] = waiting;
   if (oldest === undefined) return { kind: "wait", until: Infinity };
 
-  const { batch, closed, preferredPrefix } = gather(waiting, oldest, limits);
+  const { batch, closedBy, preferredPrefix, preferredBy } = gather(waiting, oldest, limits);
+  const closed = closedBy !== undefined;
   const due = oldest.arrivedAt + limits.maxDelayMs;
   const inTime = limits.maxDelayMs === 0 || now < due;
   if (preferredPrefix > 0 && inTime) {
-    return { kind: "run", batch: batch.slice(0, preferredPrefix), closed: closed && preferredPrefix === batch.length };
+    const isWhole = closed && preferredPrefix === batch.length;
+    return { kind: "run", batch: batch.slice(0, preferredPrefix), closed: isWhole, closedBy: preferredBy };
   }
-  if (closed || now >= due) return { kind: "run", batch, closed };
+  if (closed) return { kind: "run", batch, closed, closedBy };
+  if (now >= due) {
+    const late = limits.maxDelayMs > 0 && { lateMs: now - due };
+    return { kind: "run", batch, closed, closedBy: "delay", ...late };
+  }
   return { kind: "wait", until: Math.min(due, ...waiting.map(({ expiresAt }) => expiresAt)) };
 }
 
@@ -77,13 +93,16 @@ export function moveBeside<C extends Candidate>(plan: BatchPlan<C>, posted: numb
 interface Gathered<C> {
   readonly batch: C[];
   /**
-   * Whether later arrivals cannot join: the batch is full, or the next request may not share it.
+   * Why later arrivals cannot join: the batch is full, or the next request may not share it.
+   * Undefined if they can.
    */
-  readonly closed: boolean;
+  readonly closedBy: Closing | undefined;
   /**
    * The number of requests in the largest preferred size that the batch has reached; 0 for none.
    */
   readonly preferredPrefix: number;
+  /** Which size that prefix has. */
+  readonly preferredBy: "preferred" | "enough";
 }
 
 function gather<C extends Candidate>(
@@ -97,17 +116,23 @@ function gather<C extends Candidate>(
   const batch: C[] = [];
   let rows = 0;
   let preferredPrefix = 0;
+  let preferredBy: Gathered<C>["preferredBy"] = "preferred";
+  const gathered = (closedBy: Closing | undefined) => ({ batch, closedBy, preferredPrefix, preferredBy });
+  const full = most === 1 ? "unbatched" : "full";
   for (const candidate of waiting) {
-    const fits =
-      batch.length === 0 ||
-      (rows + candidate.rows <= most &&
-        candidate.shapeKey === oldest.shapeKey &&
-        (candidate.sequence === undefined || !sequences.has(candidate.sequence)));
-    if (!fits) return { batch, closed: true, preferredPrefix };
+    if (batch.length > 0) {
+      if (rows + candidate.rows > most) return gathered(full);
+      if (candidate.shapeKey !== oldest.shapeKey) return gathered("shape");
+      if (candidate.sequence !== undefined && sequences.has(candidate.sequence)) return gathered("sequence");
+    }
     batch.push(candidate);
     rows += candidate.rows;
     if (candidate.sequence !== undefined) sequences.add(candidate.sequence);
-    if (rows >= enough || preferred.includes(rows)) preferredPrefix = batch.length;
+    if (rows >= enough || preferred.includes(rows)) {
+      preferredPrefix = batch.length;
+      preferredBy = preferred.includes(rows) ? "preferred" : "enough";
+    }
   }
-  return { batch, closed: rows >= Math.min(most, target), preferredPrefix };
+  if (rows >= most) return gathered(full);
+  return gathered(rows >= target ? "preferred" : undefined);
 }

@@ -10,22 +10,29 @@ const MAX_PROMPT_TOKENS = 2 ** 20;
 /** Messages are JSON, and no template reads JSON of greater depth than this. */
 const MAX_DEPTH = 32;
 
-/** @throws InferenceError `invalid_argument` for a prompt that is too large or too deep */
-export function checkBounds(prompt: PromptSpec): void {
+/** A token in bytes, as the tokenizer takes and gives it. */
+const TOKEN_BYTES = 4;
+
+/**
+ * @returns the size of the prompt in bytes
+ * @throws InferenceError `invalid_argument` for a prompt that is too large or too deep
+ */
+export function checkBounds(prompt: PromptSpec): number {
   if (prompt.kind === "tokens") {
     if (prompt.tokens.length > MAX_PROMPT_TOKENS) {
       throw new InferenceError("invalid_argument", `the prompt has more than ${MAX_PROMPT_TOKENS} tokens`);
     }
-    return;
+    return prompt.tokens.length * TOKEN_BYTES;
   }
   const size = new PromptSize();
   if (prompt.kind === "text") size.addBytes(Buffer.byteLength(prompt.text));
   else size.addJson(prompt.messages);
+  return size.bytes;
 }
 
 /** Adds up the size of a prompt until it is too large. */
 class PromptSize {
-  private bytes = 0;
+  bytes = 0;
 
   /** @throws InferenceError `invalid_argument` */
   addBytes(bytes: number): void {

@@ -35,6 +35,7 @@ const optionsOf = (json: Json | string, over: Partial<TokenizerOptions> = {}): T
 });
 
 const neverFatal = (reason: string): void => expect.unreachable(reason);
+const tenant = { level: 1, tenant: "default", weight: 1 };
 const text = (value: string): PromptSpec => ({ kind: "text", text: value });
 
 async function refusalOf(answer: Promise<unknown>): Promise<string> {
@@ -49,29 +50,56 @@ describe("startTokenizer", () => {
   it("tokenises in a thread, each prompt in its turn", async () => {
     const started = await startTokenizer(optionsOf(byteLevel()), neverFatal);
     host = started;
-    const answers = await Promise.all(["the", " the", "the the"].map((word) => started.encode(text(word), undefined)));
+    const answers = await Promise.all(
+      ["the", " the", "the the"].map((word) => started.encode(tenant, text(word), undefined)),
+    );
     expect(answers.map((tokens) => tokens.length)).toEqual([2, 2, 3]);
+  });
+
+  it("gives tenants turns by weight, and a tenant with long prompts does not hold up another", async () => {
+    const started = await startTokenizer(optionsOf(byteLevel()), neverFatal);
+    host = started;
+    const answered: string[] = [];
+    const ask = async (who: string, weight: number, bytes: number): Promise<void> => {
+      await started.encode({ level: 1, tenant: who, weight }, text("x".repeat(bytes)), undefined);
+      answered.push(who);
+    };
+    const light = Array.from({ length: 40 }, () => ask("light", 1, 8_192));
+    const heavy = Array.from({ length: 120 }, () => ask("heavy", 3, 4_096));
+    let asked = Infinity;
+    const late = light[9]?.then(() => {
+      asked = answered.length;
+      return ask("late", 1, 10);
+    });
+    await Promise.all([...light, ...heavy, late]);
+    // The first prompts find the thread idle.
+    const part = answered.slice(2, 2 + 84).filter((who) => who !== "late");
+    const bytes = (who: string, each: number) => each * part.filter((one) => one === who).length;
+    expect(Math.abs((3 * bytes("light", 8_192)) / bytes("heavy", 4_096) - 1)).toBeLessThan(0.2);
+    expect(answered.indexOf("late") - asked).toBeLessThan(8);
   });
 
   it("puts history before a turn", async () => {
     host = await startTokenizer(optionsOf(byteLevel()), neverFatal);
-    const turn = [...(await host.encode(text("the"), undefined))].slice(1);
-    expect([...(await host.encode(text("the"), Int32Array.of(0, 7)))]).toEqual([0, 7, ...turn]);
-    expect([...(await host.encode(text("the"), new Int32Array()))]).toEqual([0, ...turn]);
+    const turn = [...(await host.encode(tenant, text("the"), undefined))].slice(1);
+    expect([...(await host.encode(tenant, text("the"), Int32Array.of(0, 7)))]).toEqual([0, 7, ...turn]);
+    expect([...(await host.encode(tenant, text("the"), new Int32Array()))]).toEqual([0, ...turn]);
   });
 
   it("refuses what the tokenizer refuses, what is too large and what nobody waits for", async () => {
     host = await startTokenizer(optionsOf(byteLevel(), { chatTemplate: undefined }), neverFatal);
     const chat: PromptSpec = { kind: "chat", messages: [{ role: "user", content: "x" }], addGenerationPrompt: true };
-    expect(await refusalOf(host.encode(chat, undefined))).toBe("invalid_argument: model 'tale' has no chat template");
-    const large = host.encode(text("x".repeat(2 ** 20 + 1)), undefined);
+    expect(await refusalOf(host.encode(tenant, chat, undefined))).toBe(
+      "invalid_argument: model 'tale' has no chat template",
+    );
+    const large = host.encode(tenant, text("x".repeat(2 ** 20 + 1)), undefined);
     await expect(large).rejects.toEqual(
       new InferenceError("invalid_argument", "the prompt is larger than 1048576 bytes"),
     );
-    const open = refusalOf(host.encode(text("x"), undefined));
+    const open = refusalOf(host.encode(tenant, text("x"), undefined));
     await host.close();
     expect(await open).toBe("unavailable: the worker is stopping");
-    expect(await refusalOf(host.encode(text("x"), undefined))).toBe("unavailable: the worker is stopping");
+    expect(await refusalOf(host.encode(tenant, text("x"), undefined))).toBe("unavailable: the worker is stopping");
   });
 
   it.each<[what: string, options: TokenizerOptions, reason: string | RegExp]>([
@@ -104,9 +132,9 @@ describe("a prompt that makes the tokenizer hang", () => {
   it("is refused, and the others go to a new thread", async () => {
     const limits = { encodeMs: 1_000, loadMs: 60_000 };
     host = await startTokenizer(optionsOf(byteLevel([], { pre_tokenizer: slow })), neverFatal, limits);
-    const before = host.encode(text("ax"), undefined);
-    const hanging = refusalOf(host.encode(text("l".repeat(60)), undefined));
-    const after = host.encode(text("ax"), undefined);
+    const before = host.encode(tenant, text("ax"), undefined);
+    const hanging = refusalOf(host.encode(tenant, text("l".repeat(60)), undefined));
+    const after = host.encode(tenant, text("ax"), undefined);
     expect([...(await after)]).toEqual([...(await before)]);
     expect(await hanging).toBe("invalid_argument: the prompt takes too long to tokenise");
   });
@@ -122,12 +150,12 @@ describe("a tokenizer that cannot be read again", () => {
     });
     host = await startTokenizer(options, (reason) => report(reason), limits);
     await rm(options.tokenizerFile);
-    const hanging = refusalOf(host.encode(text("l".repeat(60)), undefined));
-    const waiting = refusalOf(host.encode(text("ax"), undefined));
+    const hanging = refusalOf(host.encode(tenant, text("l".repeat(60)), undefined));
+    const waiting = refusalOf(host.encode(tenant, text("ax"), undefined));
     expect(await hanging).toBe("invalid_argument: the prompt takes too long to tokenise");
     expect(await waiting).toBe("unavailable: the tokenizer has failed");
     expect(await reported).toBe("the tokenizer could not be started again: tokenizer.json cannot be read");
-    expect(await refusalOf(host.encode(text("ax"), undefined))).toBe("unavailable: the tokenizer has failed");
+    expect(await refusalOf(host.encode(tenant, text("ax"), undefined))).toBe("unavailable: the tokenizer has failed");
   });
 });
 
@@ -149,6 +177,6 @@ describe("a megabyte without a space", () => {
       model: { ...model, vocab, merges: [...merges, ...doubling] },
     });
     host = await startTokenizer(optionsOf(json), neverFatal);
-    expect((await host.encode(text(prompt), undefined)).length).toBeGreaterThan(1_000);
+    expect((await host.encode(tenant, text(prompt), undefined)).length).toBeGreaterThan(1_000);
   });
 });

@@ -1,22 +1,25 @@
 /**
- * The main thread's side of a tokenizer's thread. The thread answers prompts in their order, so the
- * host knows which prompt hangs. The host then ends the thread, refuses that prompt, and sends the
- * other prompts to a new thread.
+ * The main thread's side of a tokenizer's thread. Tenants share the thread by weight, in bytes of
+ * their prompts, because nobody knows a prompt's tokens before. The thread answers prompts in their
+ * order, so the host knows which prompt hangs. The host then ends the thread, refuses that prompt,
+ * and sends the other prompts to a new thread.
  */
 import { Worker } from "node:worker_threads";
 import type { PromptSpec } from "#shared/contract/generation.js";
 import { fixedError, InferenceError } from "#shared/errors.js";
+import { Shares, type Sharer } from "../shares/shares.js";
 import { checkBounds } from "./bounds.js";
 import type { EncodeRequest, TokenizerMessage, TokenizerOptions } from "./protocol.js";
 
 export interface TokenizerHost {
   /**
+   * @param sharer whose turn it is
    * @param history the tokens of the conversation so far, with which the result begins
    * @returns the token ids of the history and the prompt
    * @throws InferenceError `invalid_argument` for a prompt that the tokenizer or the template
    * refuses, `unavailable` if the worker is stopping
    */
-  encode(prompt: PromptSpec, history: Int32Array | undefined): Promise<Int32Array>;
+  encode(sharer: Sharer, prompt: PromptSpec, history: Int32Array | undefined): Promise<Int32Array>;
   close(): Promise<void>;
 }
 
@@ -34,8 +37,14 @@ const LIMITS: Limits = { encodeMs: 20_000, loadMs: 120_000 };
  * wait for the main thread.
  */
 const MAX_IN_THREAD = 16;
+/**
+ * Most bytes of prompts in the thread, unless one prompt is larger: some 50 ms of work. The next
+ * prompt of another tenant waits for what is in the thread.
+ */
+const MAX_BYTES_IN_THREAD = 16_384;
 
-interface PendingPrompt {
+interface PendingPrompt extends Sharer {
+  readonly bytes: number;
   readonly request: EncodeRequest;
   readonly resolve: (tokens: Int32Array) => void;
   readonly reject: (error: InferenceError) => void;
@@ -62,6 +71,7 @@ class Host implements TokenizerHost {
   private readonly limits: Limits;
   /** Prompts that the thread does not have yet. */
   private readonly waiting: PendingPrompt[] = [];
+  private readonly shares = new Shares();
   /** Undefined while no thread is ready. */
   private thread: Worker | undefined;
   /** Undefined while no thread is loading. */
@@ -79,11 +89,15 @@ class Host implements TokenizerHost {
     this.limits = limits;
   }
 
-  async encode(prompt: PromptSpec, history: Int32Array | undefined): Promise<Int32Array> {
-    checkBounds(prompt);
+  async encode(
+    { level, tenant, weight }: Sharer,
+    prompt: PromptSpec,
+    history: Int32Array | undefined,
+  ): Promise<Int32Array> {
+    const bytes = checkBounds(prompt);
     const continues = history !== undefined && history.length > 0;
     const tokens = await new Promise<Int32Array>((resolve, reject) => {
-      this.waiting.push({ request: { prompt, continues }, resolve, reject });
+      this.waiting.push({ level, tenant, weight, bytes, request: { prompt, continues }, resolve, reject });
       this.sendWaiting();
     });
     return continues ? concatenated(history, tokens) : tokens;
@@ -127,13 +141,30 @@ class Host implements TokenizerHost {
   private sendWaiting(): void {
     if (this.state === "failed") return this.rejectAll(fixedError("unavailable", "tokenizer"));
     if (this.state === "closed") return this.rejectAll(fixedError("unavailable", "workerStopping"));
-    while (this.thread !== undefined && this.inThread.length < MAX_IN_THREAD) {
-      const pending = this.waiting.shift();
+    while (this.thread !== undefined && this.hasRoom()) {
+      const pending = this.takeNext();
       if (pending === undefined) return;
       this.inThread.push(pending);
       if (this.inThread.length === 1) this.watch();
       this.thread.postMessage(pending.request, []);
     }
+  }
+
+  private hasRoom(): boolean {
+    const bytes = this.inThread.reduce((sum, pending) => sum + pending.bytes, 0);
+    return this.inThread.length < MAX_IN_THREAD && (this.inThread.length === 0 || bytes < MAX_BYTES_IN_THREAD);
+  }
+
+  /** Takes the prompt whose turn is next out of those that wait. */
+  private takeNext(): PendingPrompt | undefined {
+    const next = this.shares.inTurn(this.waiting)[0]?.[0];
+    if (next === undefined) {
+      if (this.inThread.length === 0) this.shares.clear();
+      return undefined;
+    }
+    this.waiting.splice(this.waiting.indexOf(next), 1);
+    this.shares.charge(next, next.bytes);
+    return next;
   }
 
   private watch(): void {

@@ -21,7 +21,7 @@ export function addEndpoints<S>(
       const headers = Object.entries(endpoint.headers ?? {});
       const { right, otherRight = "read", open, opensByTicketFor: ticketed } = endpoint;
       const judge = (endpoint.admits ?? right === "infer") ? admitTo : admitCall;
-      const isOpen = !guard.asks || (open !== undefined && guard.open.has(open));
+      const isOpen = !guard.asks || open === "always" || (open !== undefined && guard.open.has(open));
       const answer = (c: Parameters<typeof router.onBug>[1]) => {
         for (const [name, value] of headers) c.env.outgoing.appendHeader(name, value);
         const handle = (owner?: Owner) => {

@@ -3,6 +3,8 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Context } from "hono";
 import { InferenceError } from "#shared/errors.js";
 import { RequestBudget } from "../../admission/budget.js";
+import type { Inference } from "../../admission/inference.js";
+import { TracedInference } from "../../admission/traced-inference.js";
 import type { Bodies, BodyTerms } from "../../http/bodies.js";
 import { readIdempotencyKey } from "../../http/headers.js";
 import type { Owner } from "../../auth/owner/owner.js";
@@ -10,6 +12,8 @@ import { visible, type ModelDirectory } from "../../fleet/models.js";
 import type { Limits } from "../../formats/limits.js";
 import type { GatewayEnv } from "../../http/router.js";
 import { askingOf, laterJudgement, type Guard } from "../../http/guard.js";
+import type { Arrival, FrontDoor } from "../../http/traces/front-door.js";
+import { traceAnswer } from "../../http/traces/traced-answer.js";
 import { Caller } from "../../service/caller.js";
 import type { Endpoint } from "./endpoint.js";
 import { readMembers, type Members, type MemberValues } from "./members.js";
@@ -21,6 +25,8 @@ export interface AskedTerms {
   readonly bodies: Bodies;
   readonly limits: Limits;
   readonly onBug: (error: unknown, c: Context<GatewayEnv>) => void;
+  /** Absent if the gateway makes no traces. */
+  readonly frontDoor?: FrontDoor | undefined;
 }
 
 export class Asked<P extends Parameters = Parameters, M extends Members = Members> {
@@ -32,6 +38,8 @@ export class Asked<P extends Parameters = Parameters, M extends Members = Member
   readonly #endpoint: Endpoint;
   readonly #c: Context<GatewayEnv>;
   readonly #terms: AskedTerms;
+  /** On `performance.now()`'s clock; 0 if the gateway makes no traces. */
+  readonly #askedAt: number;
 
   /**
    * @param owner undefined if the guard lets every request in, or the path is open
@@ -42,6 +50,7 @@ export class Asked<P extends Parameters = Parameters, M extends Members = Member
     this.#c = c;
     this.#terms = terms;
     this.#owner = owner;
+    this.#askedAt = terms.frontDoor === undefined ? 0 : performance.now();
     const { right, otherRight = "read", query, ignoresOthers, isWebSocket = false } = endpoint;
     if (owner !== undefined)
       this.#judgeLater = laterJudgement(terms.guard, askingOf(this.incoming), right ?? otherRight);
@@ -83,6 +92,21 @@ export class Asked<P extends Parameters = Parameters, M extends Members = Member
       if (!this.outgoing.headersSent) for (const name in headers) this.outgoing.setHeader(name, headers[name] ?? "");
     });
     return own;
+  }
+
+  /**
+   * Begins the trace of the request, if it is sampled.
+   * @returns the calls of this request
+   */
+  traced(inference: Inference, protocol: Arrival["protocol"]): Inference {
+    const { frontDoor } = this.#terms;
+    if (frontDoor === undefined) return inference;
+    const { headers, httpVersion } = this.incoming;
+    const arrival = { headers, httpVersion, protocol, path: this.#endpoint.path, startAt: this.#askedAt };
+    const trace = frontDoor.begin(arrival);
+    if (trace === undefined) return inference;
+    traceAnswer(this.outgoing, trace);
+    return new TracedInference(inference, trace);
   }
 
   /** The limits of a request. */

@@ -5,7 +5,7 @@
 import type { z } from "zod";
 import type { ErrorCode } from "#shared/errors.js";
 import type { Scope } from "../../auth/owner/scopes.js";
-import type { OpenGroup } from "../../auth/settings.js";
+import type { OpenGroup } from "#shared/listening/settings.js";
 import type { Reply } from "../../formats/reply.js";
 import type { Asked } from "./asked.js";
 import type { Members } from "./members.js";
@@ -30,8 +30,11 @@ export interface Declared<S, P extends Parameters, M extends Members> {
   readonly right?: Scope | "any";
   /** What a key must allow on a path whose answer is the same for every tenant; absent: `read`. */
   readonly otherRight?: Scope;
-  /** Absent if the path is never open. */
-  readonly open?: OpenGroup;
+  /**
+   * The group of paths that a deployment may open to requests without a key. `always`: every
+   * deployment, because the answer holds no data. Absent if the path is never open.
+   */
+  readonly open?: OpenGroup | "always";
   /**
    * Whether a call admits a request, which counts in the rates of its owner; absent: if the right
    * is `infer`. Every other call counts among the calls of its key.

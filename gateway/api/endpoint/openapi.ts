@@ -79,7 +79,7 @@ function operationOf(endpoint: Endpoint): object {
   const parameters = [...segmentsOf(path), ...queryOf(endpoint)];
   const body = bodyOf(endpoint);
   return {
-    operationId: `${method.toLowerCase()}${path.replaceAll(/\{[^}]*\}/g, "").replaceAll(/\W+(\w)?/g, (_, next: string = "") => next.toUpperCase())}`,
+    operationId: operationId(method, path),
     summary: does,
     ...(right !== undefined && { "x-right": right }),
     "x-other-parameters": query === undefined || ignoresOthers ? "ignored" : "refused",
@@ -87,6 +87,12 @@ function operationOf(endpoint: Endpoint): object {
     ...(body !== undefined && { requestBody: body }),
     responses: responsesOf(endpoint),
   };
+}
+
+/** A path with a slash at its end is another operation than the path without. */
+function operationId(method: string, path: string): string {
+  const words = path.replaceAll(/\{[^}]*\}/g, "").replace(/\/$/, "/page");
+  return method.toLowerCase() + words.replaceAll(/\W+(\w)?/g, (_, next: string = "") => next.toUpperCase());
 }
 
 function segmentsOf(path: string): object[] {

@@ -29,6 +29,7 @@ export const queueRefusals: readonly ErrorCode[] = [
   "idempotency_mismatch",
   "tenant_limit",
   "stream_limit",
+  "insufficient_quota",
   "queue_full",
   "outcome_unknown",
 ];

@@ -6,9 +6,11 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { fixedError, InferenceError } from "#shared/errors.js";
+import { notedPages, notePage } from "../../facts/request-facts.js";
 import { errorBody, errorReply } from "../../formats/errors.js";
 import { noContent, withHeaders, type Reply } from "../../formats/reply.js";
-import { endWithKey } from "../../http/opened.js";
+import { factsOf } from "../../facts/answer-facts.js";
+import { countReader, endWithKey } from "../../http/opened.js";
 import { openSse } from "../../http/sse.js";
 import { endWhenStopping } from "../../http/stopping.js";
 import type { RequestService } from "../../service/requests.js";
@@ -63,10 +65,12 @@ const readEndpoint = endpoint({
     204: { says: "A long poll has waited in vain, or the stream is closed." },
     304: { says: "The client has this answer already." },
   },
-  refusals: ["unknown_request", "not_a_stream", "ahead_of_log", "resume_window_passed", "state_lost"],
+  refusals: ["unknown_request", "not_a_stream", "ahead_of_log", "resume_window_passed", "state_lost", "stream_limit"],
   async handle(asked, requests) {
     const { caller, query, incoming, outgoing } = asked;
     const id = asked.segment("id");
+    // Only an answer that waits for records is a reader. Any other answer ends by itself.
+    if (query.live !== undefined && incoming.method !== "HEAD") countReader(outgoing);
     const log = await requests.log(caller, id);
     const source = { id, log, onBug: (error: unknown) => asked.onBug(error) };
     return readDurableStream(source, readingOf(query, incoming.headers), incoming, outgoing);
@@ -143,9 +147,14 @@ async function catchUp(
   const tail = first.isUpToDate ? first : await log.tail();
   const headers = catchUpHeaders(id, format, from, tail);
   if (isKnown(headers["etag"] ?? "", incoming.headers)) return { status: 304, headers, body: [] };
-  if (first.isUpToDate) return { status: 200, headers, body: [bodyOf(first, format, id)] };
+  const facts = factsOf(incoming);
+  if (first.isUpToDate) {
+    notePage(facts, first.records);
+    return { status: 200, headers, body: [bodyOf(first, format, id)] };
+  }
   outgoing.writeHead(200, headers);
-  const parts = Readable.from(bodyParts(log.upTo(tail.next, first), format, id), { highWaterMark: 1 });
+  const pages = notedPages(log.upTo(tail.next, first), facts);
+  const parts = Readable.from(bodyParts(pages, format, id), { highWaterMark: 1 });
   // A failure cuts the connection, so no client takes a part for the whole.
   pipeline(parts, outgoing).catch((error: unknown) => {
     if (!(error instanceof InferenceError) && !outgoing.destroyed) source.onBug(error);
@@ -166,6 +175,7 @@ async function longPoll(
   if (piece.records.length === 0) {
     return withHeaders(noContent, { "baton-request-id": id, ...standing(piece), ...headers });
   }
+  notePage(factsOf(incoming), piece.records);
   const etag = entityTag(id, format, first.next - first.records.length, piece);
   const reply = withHeaders(given(id, format, piece), { ...headers, etag });
   return isKnown(etag, incoming.headers) ? { ...reply, status: 304, body: [] } : reply;
@@ -210,7 +220,9 @@ async function sendEvents(
   const timeout = setTimeout(end, EVENTS_MS);
   sse.signal.addEventListener("abort", end, { once: true });
   let last = cursorAfter(cursor, Date.now(), Math.random());
+  const facts = factsOf(outgoing.req);
   const add = (piece: Piece) => {
+    notePage(facts, piece.records);
     const now = cursorAfter(undefined, Date.now(), 0);
     if (Number(now) > Number(last)) last = now;
     return sse.addText(pieceEvents(piece, format, id, last));

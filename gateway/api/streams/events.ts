@@ -1,8 +1,11 @@
 /** `/v2/requests/<id>/events`: the records of a request as server-sent events. */
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import { InferenceError } from "#shared/errors.js";
+import { notedPages } from "../../facts/request-facts.js";
 import { errorBody } from "../../formats/errors.js";
 import { emptyReply, withHeaders } from "../../formats/reply.js";
+import { factsOf } from "../../facts/answer-facts.js";
+import { countReader } from "../../http/opened.js";
 import { openSse } from "../../http/sse.js";
 import type { RequestService } from "../../service/requests.js";
 import type { Cursor } from "../../stream/cursor.js";
@@ -30,12 +33,15 @@ export const eventEndpoints = [
     query: positionQuery,
     ignoresOthers: true,
     answers: { 200: { says: "An event for each record.", mediaType: "text/event-stream" } },
-    refusals: ["unknown_request", "ahead_of_log", "resume_window_passed"],
+    refusals: ["unknown_request", "ahead_of_log", "resume_window_passed", "stream_limit"],
     async handle(asked, requests) {
       const { caller, query, incoming, outgoing } = asked;
       const id = asked.segment("id");
-      const cursor = await requests.open(caller, id, firstIndex(query.after, incoming.headers));
-      if (incoming.method === "HEAD") return withHeaders(emptyReply, { "content-type": "text/event-stream" });
+      const isHead = incoming.method === "HEAD";
+      const first = firstIndex(query.after, incoming.headers);
+      if (!isHead) countReader(outgoing);
+      const cursor = await requests.open(caller, id, first);
+      if (isHead) return withHeaders(emptyReply, { "content-type": "text/event-stream" });
       sendEvents(outgoing, id, cursor).catch((error: unknown) => asked.onBug(error));
       return undefined;
     },
@@ -50,7 +56,7 @@ export const eventEndpoints = [
 async function sendEvents(outgoing: ServerResponse, id: string, cursor: Cursor): Promise<void> {
   const sse = openSse(outgoing, { requestId: id, resumable: true });
   try {
-    for await (const page of cursor.pages(sse.signal)) {
+    for await (const page of notedPages(cursor.pages(sse.signal), factsOf(outgoing.req))) {
       for (const { index, json } of page) {
         if (!sse.add({ id: index, data: json }) && !(await sse.room())) return;
       }

@@ -4,16 +4,20 @@
  * only listen: the gateway ignores short texts, and closes the socket on any other message.
  */
 import { STATUS_CODES, type IncomingMessage } from "node:http";
+import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { WebSocket, WebSocketServer } from "ws";
 import { z } from "zod";
 import { fixedError, InferenceError, type ErrorCode } from "#shared/errors.js";
+import { notedPages } from "../../facts/request-facts.js";
 import { errorReply, isRefusal } from "../../formats/errors.js";
+import { factsOf, noteReply, type AnswerFacts } from "../../facts/answer-facts.js";
 import { chooseRequestId } from "../../http/headers.js";
 import { withHeaders, type Reply } from "../../formats/reply.js";
 import type { Log } from "../../http/router.js";
 import type { Cursor } from "../../stream/cursor.js";
 import { admitCall, askingOf, openGuard, TICKET_PROTOCOL, type Guard } from "../../http/guard.js";
+import { openReader } from "../../http/opened.js";
 import { Caller } from "../../service/caller.js";
 import type { RequestService } from "../../service/requests.js";
 import { endpointsOf } from "../endpoint/endpoint.js";
@@ -39,7 +43,7 @@ export const webSocketEndpoints = [
         shape: () => z.strictObject({ error: z.string(), code: z.literal("invalid_argument") }),
       },
     },
-    refusals: ["unknown_request", "ahead_of_log", "resume_window_passed"],
+    refusals: ["unknown_request", "ahead_of_log", "resume_window_passed", "stream_limit"],
     handle() {
       const reply = errorReply(fixedError("invalid_argument", "webSocketOnly"), "kserve", 426);
       return withHeaders(reply, { upgrade: "websocket" });
@@ -70,6 +74,8 @@ const maxIgnoredBytes = 4_096;
  * client.
  */
 const maxBufferedBytes = 16 * 1024;
+/** The status of the answer that opens a WebSocket. */
+const SWITCHING = 101;
 /** Close codes of RFC 6455, section 7.4.1, and of the registry at IANA. */
 const normalClosure = 1000;
 const goingAway = 1001;
@@ -95,8 +101,14 @@ export class WebSocketEndpoint {
   constructor(settings: WebSocketSettings) {
     this.#settings = settings;
     this.#server.on("headers", (headers: string[], incoming: IncomingMessage) => {
-      headers.push(`x-request-id: ${chooseRequestId(incoming.headers)}`);
+      const requestId = chooseRequestId(incoming.headers);
+      headers.push(`x-request-id: ${requestId}`);
       headers.push(`baton-request-id: ${idOf(incoming)}`);
+      const facts = factsOf(incoming);
+      if (facts === undefined) return;
+      facts.begin(SWITCHING);
+      facts.id = requestId;
+      facts.request = idOf(incoming);
     });
   }
 
@@ -123,15 +135,24 @@ export class WebSocketEndpoint {
       const id = idOf(incoming) ?? "";
       const owner = await admitCall(guard, askingOf(incoming, id), "read");
       const { after } = readQuery(incoming.url ?? "", positionQuery, true);
+      // A connection that has closed emits no further `close`.
+      if (!socket.destroyed) socket.once("close", openReader(guard, owner, incoming));
       const cursor = await requests.open(Caller.of(owner), id, firstIndex(after, incoming.headers));
       this.#server.handleUpgrade(incoming, socket, head, (client) => {
         this.#watch(client);
+        countBytes(socket, factsOf(incoming));
         if (this.#closing) client.close(goingAway);
         client.on(
           "close",
-          guard.watch(owner, ({ code }) => refuseClient(client, code)),
+          guard.watch(owner, ({ code }) => {
+            refuseClient(client, code);
+            const facts = factsOf(incoming);
+            if (facts !== undefined) facts.code = code;
+          }),
         );
-        sendRecords(client, socket, cursor).catch((error: unknown) => log({ err: error }, "websocket failed"));
+        sendRecords(client, socket, cursor, factsOf(incoming)).catch((error: unknown) =>
+          log({ err: error }, "websocket failed"),
+        );
       });
     } catch (error) {
       if (isRefusal(error)) guard.audit?.refused(error, incoming);
@@ -171,6 +192,13 @@ export class WebSocketEndpoint {
   }
 }
 
+/** Notes the bytes of all messages, when the connection has closed. */
+function countBytes(socket: Duplex, facts: AnswerFacts | undefined): void {
+  if (facts === undefined || !(socket instanceof Socket)) return;
+  const before = socket.bytesWritten;
+  socket.once("close", () => (facts.bytesOut = socket.bytesWritten - before));
+}
+
 /** Ends a WebSocket whose key is good no longer. @param fault of the key */
 function refuseClient(client: WebSocket, fault: ErrorCode): void {
   if (fault === "tenant_suspended") client.close(forbidden, fault);
@@ -183,13 +211,21 @@ function idOf({ url = "" }: IncomingMessage): string | undefined {
 }
 
 /** Answers with an HTTP reply instead of the upgrade, and closes the connection. */
-export function refuseWebSocket(socket: Duplex, incoming: IncomingMessage, { status, headers, body }: Reply): void {
+export function refuseWebSocket(socket: Duplex, incoming: IncomingMessage, reply: Reply): void {
+  const { status, headers, body } = reply;
   const text = body.join("");
+  const length = Buffer.byteLength(text);
+  const requestId = chooseRequestId(incoming.headers);
+  const facts = factsOf(incoming);
+  if (facts !== undefined) {
+    noteReply(facts, reply, requestId, length);
+    facts.isWhole = true;
+  }
   const head = {
     connection: "close",
     ...headers,
-    "x-request-id": chooseRequestId(incoming.headers),
-    "content-length": String(Buffer.byteLength(text)),
+    "x-request-id": requestId,
+    "content-length": String(length),
   };
   const lines = Object.entries(head).map(([name, value]) => `${name}: ${value}\r\n`);
   socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}\r\n${text}`, () => socket.destroy());
@@ -201,7 +237,12 @@ export function refuseWebSocket(socket: Duplex, incoming: IncomingMessage, { sta
  * has disconnected. An InferenceError becomes the reason of the close.
  * @throws every other error; the client reads only "internal"
  */
-async function sendRecords(client: WebSocket, socket: Duplex, cursor: Cursor): Promise<void> {
+async function sendRecords(
+  client: WebSocket,
+  socket: Duplex,
+  cursor: Cursor,
+  facts: AnswerFacts | undefined,
+): Promise<void> {
   const disconnected = new AbortController();
   client.on("close", () => disconnected.abort());
   let corked = false;
@@ -229,12 +270,13 @@ async function sendRecords(client: WebSocket, socket: Duplex, cursor: Cursor): P
   };
 
   try {
-    for await (const page of cursor.pages(disconnected.signal)) {
+    for await (const page of notedPages(cursor.pages(disconnected.signal), facts)) {
       for (const { json } of page) {
         const sent = send(json);
         if (sent !== true && !(await sent)) return;
       }
     }
+    if (facts !== undefined) facts.isWhole = client.readyState === WebSocket.OPEN;
     client.close(normalClosure);
   } catch (error) {
     if (!(error instanceof InferenceError)) {

@@ -1,7 +1,11 @@
 /** The limits of keys and tenants, as administrators set them, and the budgets that they make. */
 import { z } from "zod";
 import type { OwnerLimit } from "#shared/queue/admission/limits.js";
-import type { Budget, OwnerRate } from "../../admission/budget.js";
+import type { Quota, QuotaField } from "#shared/queue/pieces/usage.js";
+import { countedThings, type Budget, type OwnerRate } from "../../admission/budget.js";
+
+/** Redis counts µs of a model's time exactly up to nine times as much. */
+const MOST_OF_QUOTA = 1_000_000_000_000;
 
 const ofKeys = {
   /** Admissions per second; 0 forbids all. */
@@ -12,6 +16,17 @@ const ofKeys = {
   tokens_per_minute: z.number().int().min(0).max(6_000_000).optional(),
   /** Generations that have not ended, queued ones included; 0 forbids all. */
   concurrent_streams: z.number().int().min(0).max(1_000_000).optional(),
+  /** Event streams, WebSockets and long polls that are open at a gateway; 0 forbids all. */
+  open_readers: z.number().int().min(0).max(1_000_000).optional(),
+  /** What may be used in a UTC day or month; 0 forbids all. */
+  quota: z
+    .strictObject({
+      requests: z.number().int().min(0).max(MOST_OF_QUOTA).optional(),
+      tokens: z.number().int().min(0).max(MOST_OF_QUOTA).optional(),
+      compute_ms: z.number().int().min(0).max(MOST_OF_QUOTA).optional(),
+      period: z.enum(["day", "month"]),
+    })
+    .optional(),
 };
 const ofTenants = {
   ...ofKeys,
@@ -19,8 +34,23 @@ const ofTenants = {
   queued_requests: z.number().int().min(0).max(1_000_000_000).optional(),
   /** Bytes of these requests. */
   queued_bytes: z.number().int().min(0).max(1_000_000_000_000).optional(),
+  /** Live sequences of all models; 0 forbids all. */
+  live_sequences: z.number().int().min(0).max(1_000_000_000).optional(),
   /** Bytes of bodies that a gateway receives and parses; absent: half of its memory for bodies. */
   body_bytes: z.number().int().min(0).max(1_000_000_000_000).optional(),
+  // The things below are as many as the deployment says if they are absent.
+  files: z.number().int().min(0).max(1_000_000_000).optional(),
+  /** Bytes of all files. */
+  file_bytes: z.number().int().min(0).max(1_000_000_000_000_000).optional(),
+  /** Jobs that wait for their time, or for another attempt. */
+  jobs: z.number().int().min(0).max(1_000_000_000).optional(),
+  schedules: z.number().int().min(0).max(1_000_000).optional(),
+  /** A page of a tenant's webhooks reads all of them. */
+  webhooks: z.number().int().min(0).max(1_000).optional(),
+  /** Batches that have not ended, which are fewer than the batches that are kept. */
+  batches: z.number().int().min(0).max(10_000).optional(),
+  /** Consumers of JetStream. */
+  subscriptions: z.number().int().min(0).max(1_000_000).optional(),
 };
 
 /**
@@ -69,14 +99,29 @@ export function limitsFault(of: LimitedKind, given: object): string | undefined 
   return undefined;
 }
 
+/** The limits of keys of which a higher number always allows more. */
+const plainLimits = ["tokens_per_minute", "concurrent_streams", "open_readers"] as const;
+
 /** Whether an owner with these limits may take no more than one with the others. */
 export function isWithin(limits: Limits, others: Limits): boolean {
-  const { concurrent_streams: streams = Infinity } = limits;
-  if (streams > (others.concurrent_streams ?? Infinity)) return false;
-  if ((limits.tokens_per_minute ?? Infinity) > (others.tokens_per_minute ?? Infinity)) return false;
+  const isHigher = (name: (typeof plainLimits)[number]) => (limits[name] ?? Infinity) > (others[name] ?? Infinity);
+  if (plainLimits.some(isHigher)) return false;
+  if (!isQuotaWithin(limits.quota, others.quota)) return false;
   const [mine, most] = [limits, others].map((one) => rateOf("key", { id: "", limits: one }));
   if (most === undefined) return true;
   return mine !== undefined && mine.limit <= most.limit && mine.burst <= most.burst;
+}
+
+function isQuotaWithin(quota: Limits["quota"], other: Limits["quota"]): boolean {
+  if (other === undefined) return true;
+  // As much in a day may be more in a month, and as much in a month is never more in a day.
+  if (quota === undefined || (quota.period === "day" && other.period === "month")) return false;
+  const { requests = Infinity, tokens = Infinity, compute_ms: computeMs = Infinity } = other;
+  return (
+    (quota.requests ?? Infinity) <= requests &&
+    (quota.tokens ?? Infinity) <= tokens &&
+    (quota.compute_ms ?? Infinity) <= computeMs
+  );
 }
 
 /** @returns undefined if the text is no JSON with limits of a tenant */
@@ -105,44 +150,114 @@ export interface LimitedTenant {
 /**
  * @param key undefined for requests that no key sends
  * @param tenant its limits in force, which may be the deployment's usual ones
- * @returns undefined if neither has a limit or a share
+ * @param usageKey id of the key or token as which usage counts; undefined if nobody counts it
+ * @returns undefined if neither has a limit or a share, and nobody counts the usage
  */
-export function budgetOf(key: Limited | undefined, tenant: LimitedTenant): Budget | undefined {
+export function budgetOf(
+  key: Limited | undefined,
+  tenant: LimitedTenant,
+  usageKey: string | undefined,
+): Budget | undefined {
   const rates = [rateOf("key", key), rateOf("tenant", tenant)].filter((rate) => rate !== undefined);
-  const { generations = [], tokens: ofTenant = [], ...work } = workOf(tenant);
+  const { generations = [], tokens: ofTenant = [], quotas = [], ...work } = workOf(tenant);
   const tokens = [...tokenRatesOf("key", key), ...ofTenant];
-  const ofKey = key === undefined ? [] : generationsOf("k", key);
-  const all = [...ofKey, ...generations];
+  const all = [...ownerLimitsOf("concurrent_streams", "k", key), ...generations];
+  const readers = [...ownerLimitsOf("open_readers", "k", key), ...ownerLimitsOf("open_readers", "t", tenant)];
+  const allQuotas = [...quotasOf("k", key), ...quotas];
   return orNone({
     rates,
     tokens: tokens.length === 0 ? undefined : tokens,
     bodyBytes: tenant.limits.body_bytes,
     ...work,
     generations: all.length === 0 ? undefined : all,
+    readers: readers.length === 0 ? undefined : readers,
+    quotas: allQuotas.length === 0 ? undefined : allQuotas,
+    usageKey,
   });
 }
 
-/** The budget of work that no client sends: rates of requests are for clients alone. */
-export function workBudgetOf(tenant: LimitedTenant): Budget | undefined {
-  return orNone({ rates: [], ...workOf(tenant) });
-}
-
-function workOf(tenant: LimitedTenant): Pick<Budget, "weight" | "queued" | "generations" | "tokens"> {
-  const { weight, limits } = tenant;
-  const { queued_requests: requests, queued_bytes: bytes } = limits;
-  const hasQueued = requests !== undefined || bytes !== undefined;
-  const [generations, tokens] = [generationsOf("t", tenant), tokenRatesOf("tenant", tenant)];
+/** @returns the limits that the budget keeps: of key and tenant the lower */
+export function limitsIn(budget: Budget | undefined): TenantLimits {
+  const { rates = [], tokens = [], generations = [], readers = [], quotas = [] } = budget ?? {};
+  const { queued, liveSequences, bodyBytes, counts } = budget ?? {};
+  const least = (all: readonly number[]) => (all.length === 0 ? undefined : Math.min(...all));
   return {
-    weight,
-    queued: hasQueued ? { requests, bytes } : undefined,
-    generations: generations.length === 0 ? undefined : generations,
-    tokens: tokens.length === 0 ? undefined : tokens,
+    requests_per_second: least(rates.map(({ limit }) => limit)),
+    burst: least(rates.map(({ burst }) => burst)),
+    tokens_per_minute: least(tokens.map(({ limit }) => limit)),
+    concurrent_streams: least(generations.map(({ most }) => most)),
+    open_readers: least(readers.map(({ most }) => most)),
+    quota: quotaIn(quotas),
+    queued_requests: queued?.requests,
+    queued_bytes: queued?.bytes,
+    live_sequences: liveSequences,
+    body_bytes: bodyBytes,
+    ...counts,
   };
 }
 
-function generationsOf(kind: "k" | "t", { id, limits }: Limited): OwnerLimit[] {
-  const { concurrent_streams: most } = limits;
-  return most === undefined ? [] : [{ name: `${kind}:${id}`, most }];
+/** The quota of the key, or else of the tenant. */
+function quotaIn(quotas: readonly Quota[]): Limits["quota"] {
+  const [first] = quotas;
+  if (first === undefined) return undefined;
+  const own = quotas.filter(({ name }) => name === first.name);
+  const mostOf = (...fields: QuotaField[]) => own.find(({ field }) => fields.includes(field))?.most;
+  const computeUs = mostOf("computeUs", "dayComputeUs");
+  return {
+    requests: mostOf("requests", "dayRequests"),
+    tokens: mostOf("tokens", "dayTokens"),
+    compute_ms: computeUs && computeUs / 1_000,
+    period: first.field.startsWith("day") ? "day" : "month",
+  };
+}
+
+/** The budget of work that no client sends: rates of requests are for clients alone. */
+export function workBudgetOf(tenant: LimitedTenant, usageKey: string | undefined): Budget {
+  return { rates: [], ...workOf(tenant), usageKey };
+}
+
+type WorkBudget = Pick<Budget, "weight" | "queued" | "liveSequences" | "generations" | "tokens" | "quotas" | "counts">;
+
+function workOf(tenant: LimitedTenant): WorkBudget {
+  const { weight, limits } = tenant;
+  const { queued_requests: requests, queued_bytes: bytes } = limits;
+  const hasQueued = requests !== undefined || bytes !== undefined;
+  const generations = ownerLimitsOf("concurrent_streams", "t", tenant);
+  const tokens = tokenRatesOf("tenant", tenant);
+  const quotas = quotasOf("t", tenant);
+  const counts = countedThings.flatMap((name) => (limits[name] === undefined ? [] : [[name, limits[name]] as const]));
+  return {
+    weight,
+    queued: hasQueued ? { requests, bytes } : undefined,
+    liveSequences: limits.live_sequences,
+    generations: generations.length === 0 ? undefined : generations,
+    tokens: tokens.length === 0 ? undefined : tokens,
+    quotas: quotas.length === 0 ? undefined : quotas,
+    counts: counts.length === 0 ? undefined : Object.fromEntries(counts),
+  };
+}
+
+function ownerLimitsOf(
+  limit: "concurrent_streams" | "open_readers",
+  kind: "k" | "t",
+  limited: Limited | undefined,
+): OwnerLimit[] {
+  const most = limited?.limits[limit];
+  return limited === undefined || most === undefined ? [] : [{ name: `${kind}:${limited.id}`, most }];
+}
+
+function quotasOf(kind: "k" | "t", limited: Limited | undefined): Quota[] {
+  const quota = limited?.limits.quota;
+  if (limited === undefined || quota === undefined) return [];
+  const { requests, tokens, compute_ms: computeMs, period } = quota;
+  const isDay = period === "day";
+  const each: [QuotaField, number | undefined][] = [
+    [isDay ? "dayRequests" : "requests", requests],
+    [isDay ? "dayTokens" : "tokens", tokens],
+    [isDay ? "dayComputeUs" : "computeUs", computeMs && computeMs * 1_000],
+  ];
+  const name = `${kind}:${limited.id}`;
+  return each.flatMap(([field, most]) => (most === undefined ? [] : [{ name, field, most }]));
 }
 
 function orNone(budget: Budget): Budget | undefined {

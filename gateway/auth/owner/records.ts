@@ -18,6 +18,24 @@ export const MOST_WEIGHT = 9_999;
 
 export const tenantStates = ["active", "suspended"] as const;
 
+/** Most lists to keep for records to share. */
+const MOST_SHARED = 1_000;
+const sharedLists = new Map<string, readonly string[]>();
+
+/**
+ * Most records have one of a few lists of scopes and models, and a gateway knows many records.
+ * @returns the same list for the same content, most often
+ */
+function shared<T extends string>(list: readonly T[]): readonly T[] {
+  const text = list.join("\n");
+  const known = sharedLists.get(text);
+  // The same content has the same type.
+  if (known !== undefined) return known as readonly T[];
+  if (sharedLists.size >= MOST_SHARED) sharedLists.clear();
+  sharedLists.set(text, list);
+  return list;
+}
+
 const models = z
   .array(z.string())
   .superRefine((globs, context) => {
@@ -25,7 +43,8 @@ const models = z
     if (message !== undefined) context.addIssue({ code: "custom", message });
   })
   .readonly()
-  .default(["*"]);
+  .default(["*"])
+  .transform(shared);
 
 export const tenantRecord = z.object({
   id: z.string().refine(isTenant, "is no tenant: 1 to 64 of the characters A-Z, a-z, 0-9, _ and -"),
@@ -46,7 +65,7 @@ export const keyRecord = z.object({
   name: z.string().max(LONGEST_NAME).default(""),
   hash: z.string().regex(HASH),
   last4: z.string().length(4).optional(),
-  scopes: z.array(z.enum(scopes)).readonly(),
+  scopes: z.array(z.enum(scopes)).readonly().transform(shared),
   models,
   limits: limitsRecord.key,
   /** Times are ms since 1970. */
@@ -79,6 +98,18 @@ export function parseRecord<S extends z.ZodType>(schema: S, text: string): z.inf
   } catch {
     return undefined;
   }
+}
+
+/** The text of a key's record, without what it has by default: Redis may hold many keys. */
+export function recordText({ name, models, limits, expiresAt, revokedAt, ...others }: KeyRecord): string {
+  return JSON.stringify({
+    ...others,
+    ...(name !== "" && { name }),
+    ...(models.join() !== "*" && { models }),
+    ...(Object.keys(limits).length > 0 && { limits }),
+    ...(expiresAt !== null && { expiresAt }),
+    ...(revokedAt !== null && { revokedAt }),
+  });
 }
 
 export function hashText(digest: Buffer): string {

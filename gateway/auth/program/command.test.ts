@@ -18,11 +18,17 @@ describe("the command line of keys", () => {
       json: false,
     });
     const all =
-      "create --tenant acme --name ci --scopes infer,read --models tale-*,!tale-x --expires 30d --rps 0.5 --burst 2 --tpm 60000 --streams 8 --json";
+      "create --tenant acme --name ci --scopes infer,read --models tale-*,!tale-x --expires 30d --rps 0.5 --burst 2 --tpm 60000 --streams 8 --readers 4 --json";
     expect(read(all)).toEqual({
       verb: "create",
       tenant: "acme",
-      limits: { requests_per_second: 0.5, burst: 2, tokens_per_minute: 60_000, concurrent_streams: 8 },
+      limits: {
+        requests_per_second: 0.5,
+        burst: 2,
+        tokens_per_minute: 60_000,
+        concurrent_streams: 8,
+        open_readers: 4,
+      },
       name: "ci",
       scopes: ["infer", "read"],
       models: ["tale-*", "!tale-x"],
@@ -43,6 +49,12 @@ describe("the command line of keys", () => {
     expect(read("first")).toEqual({ verb: "first" });
   });
 
+  it("makes the users of Redis", () => {
+    expect(read("acl")).toEqual({ verb: "acl", passwords: undefined, file: undefined });
+    const asked = { passwords: "/keys/*/redis.pass", file: "users.acl" };
+    expect(read("acl --passwords /keys/*/redis.pass --file users.acl")).toEqual({ verb: "acl", ...asked });
+  });
+
   it.each([
     ["", "name a command"],
     ["make", "there is no command 'make'"],
@@ -51,12 +63,13 @@ describe("the command line of keys", () => {
     ["create --tenant a --scopes infer,all", "there is no scope 'all': there are infer, read"],
     ["create --tenant a --models a/b", "--models: 'a/b' is no glob"],
     ["create --tenant a --expires 30", "--expires is a duration"],
-    ["create --tenant a --burst 3", "--rps, --burst, --tpm, --streams: burst needs requests_per_second"],
-    ["create --tenant a --rps many", "--rps, --burst, --tpm, --streams: requests_per_second: "],
+    ["create --tenant a --burst 3", "--rps, --burst, --tpm, --streams, --readers: burst needs requests_per_second"],
+    ["create --tenant a --rps many", "--rps, --burst, --tpm, --streams, --readers: requests_per_second: "],
     ["create --tenant a b", "'b' is too much"],
     ["create --tenant a --limit 3", "--limit"],
     ["show", "name the id of a key"],
     ["show a b", "'b' is too much"],
+    ["acl --passwords redis.pass", "--passwords needs a star"],
     ["rotate a --overlap 31d", "--overlap is at most 30d"],
   ])("does not take '%s'", (line, text) => {
     expect(() => read(line)).toThrow(text);

@@ -18,6 +18,15 @@ export type Command =
   | { readonly verb: "show" | "revoke"; readonly id: string }
   | { readonly verb: "require"; readonly isRequired: boolean }
   | { readonly verb: "pepper"; readonly file: string }
+  /** Makes the token with which Prometheus reads metrics. */
+  | { readonly verb: "token"; readonly file: string }
+  | {
+      readonly verb: "acl";
+      /** The file of each password, with a star for the role; undefined: beside the pepper. */
+      readonly passwords: string | undefined;
+      /** The file for the users; undefined for standard output. */
+      readonly file: string | undefined;
+    }
   | { readonly verb: "rotate"; readonly id: string; readonly overlapMs: number; readonly json: boolean };
 
 /** A command line that the program does not take, in words for its user. */
@@ -27,7 +36,8 @@ export class UsageError extends Error {
 
 export const usage = [
   "keys create --tenant T [--name N] [--scopes a,b] [--models g,g] [--expires 30d]",
-  "            [--rps 10] [--burst 20] [--tpm 60000] [--streams 8] [--file F] [--json]",
+  "            [--rps 10] [--burst 20] [--tpm 60000] [--streams 8] [--readers 8]",
+  "            [--file F] [--json]",
   "keys list [--tenant T] [--json]",
   "keys show ID",
   "keys rotate ID [--overlap 1d] [--json]",
@@ -35,6 +45,8 @@ export const usage = [
   "keys require on|off",
   "keys first",
   "keys pepper FILE",
+  "keys token FILE",
+  "keys acl [--passwords 'FOLDER/redis-*.pass'] [--file F]",
 ].join("\n");
 
 const units: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
@@ -43,7 +55,7 @@ export function readCommand(args: readonly string[]): Command {
   const [verb, ...rest] = args;
   switch (verb) {
     case "create": {
-      const options = ["tenant", "name", "scopes", "models", "expires", "file", "rps", "burst", "tpm", "streams"];
+      const options = ["tenant", "name", "scopes", "models", "expires", "file", ...Object.keys(limitOptions)];
       const { values } = read(rest, options, 0);
       return {
         verb,
@@ -76,9 +88,15 @@ export function readCommand(args: readonly string[]): Command {
       if (overlapMs > LONGEST_OVERLAP_MS) throw new UsageError("--overlap is at most 30d");
       return { verb, id, overlapMs, json: values["json"] !== undefined };
     }
-    case "pepper": {
+    case "pepper":
+    case "token": {
       const { id: file } = read(rest, [], 1);
       return { verb, file };
+    }
+    case "acl": {
+      const { passwords, file } = read(rest, ["passwords", "file"], 0).values;
+      if (passwords?.includes("*") === false) throw new UsageError("--passwords needs a star, for the role");
+      return { verb, passwords, file };
     }
     case "require": {
       const { id } = read(rest, [], 1);
@@ -152,6 +170,7 @@ const limitOptions = {
   burst: "burst",
   tpm: "tokens_per_minute",
   streams: "concurrent_streams",
+  readers: "open_readers",
 } as const;
 
 function limitsOf(values: Readonly<Record<string, string | undefined>>): Limits {

@@ -1,7 +1,7 @@
 /**
  * `npm run keys -- COMMAND`: makes, lists, rotates and revokes API keys, straight in Redis.
  * Standard output has the key alone, or a document with `--json`; all else goes to standard error,
- * also the lines of the audit.
+ * also the lines of the audit. `acl` makes the users of Redis instead.
  */
 import { dirname, join } from "node:path";
 import { pino } from "pino";
@@ -9,23 +9,25 @@ import { z } from "zod";
 import { InferenceError } from "#shared/errors.js";
 import { exitCodeOf, EXIT_UNUSABLE, UnusableError } from "#shared/exit.js";
 import { requireKeys } from "#shared/queue/deployment.js";
+import { makeSecret } from "#shared/secret-file.js";
 import { connectRedis, whenReady, type RedisClient } from "#shared/redis/connect.js";
-import { parseSettings, sharedSettings } from "#shared/settings.js";
+import { parseSettings, redisSettings, sharedSettings } from "#shared/settings.js";
 import { Audit, type AuditEvent } from "../audit.js";
 import { readCommand, usage, UsageError, type Command } from "./command.js";
 import { firstKey } from "./first-key.js";
+import { writeRedisUsers } from "./redis-users.js";
 import { Keys, makeKey, type MadeKey } from "../keys.js";
 import { addToKeysFile } from "../keys-file.js";
 import { keyView, type KeyView } from "../key-view.js";
-import { makePepper, readPeppers } from "../pepper.js";
+import { readPeppers } from "../pepper.js";
 import type { KeyRecord } from "../owner/records.js";
 import { authSettings } from "../settings.js";
 
 const settings = z.object({
-  BATON_REDIS_URL: sharedSettings.shape.BATON_REDIS_URL,
-  BATON_DURABILITY: sharedSettings.shape.BATON_DURABILITY,
+  ...redisSettings,
   BATON_LOG_LEVEL: sharedSettings.shape.BATON_LOG_LEVEL,
   BATON_AUTH_SECRET_FILE: authSettings.BATON_AUTH_SECRET_FILE,
+  BATON_ADMIN_API: authSettings.BATON_ADMIN_API,
   BATON_OPERATOR_KEY_FILE: z
     .string()
     .optional()
@@ -39,13 +41,16 @@ const PATIENCE_MS = 10_000;
 const ACTOR = "keys";
 
 async function run(command: Command): Promise<void> {
-  if (command.verb === "pepper") return makePepper(command.file);
+  if (command.verb === "pepper" || command.verb === "token") return makeSecret(command.file);
+  if (command.verb === "acl") {
+    const asked = settingsOf(process.env);
+    const { passwords = join(dirname(pepperFileOf(asked)), "redis-*.pass"), file } = command;
+    return writeRedisUsers(passwords, file, asked.BATON_ADMIN_API === "on");
+  }
   const config = settingsOf(process.env);
   // Standard output is for keys.
   const log = pino({ level: config.BATON_LOG_LEVEL, base: { name: "keys" } }, pino.destination(2));
-  const file = config.BATON_AUTH_SECRET_FILE;
-  if (file === undefined)
-    throw new UnusableError("BATON_AUTH_SECRET_FILE names the file with the pepper; it is not set.");
+  const file = pepperFileOf(config);
   const peppers = readPeppers(file);
   const [pepper] = peppers;
   if (pepper === undefined) throw new TypeError("a file of peppers has one");
@@ -66,9 +71,14 @@ async function run(command: Command): Promise<void> {
   }
 }
 
+function pepperFileOf({ BATON_AUTH_SECRET_FILE: file }: z.infer<typeof settings>): string {
+  if (file !== undefined) return file;
+  throw new UnusableError("BATON_AUTH_SECRET_FILE names the file with the pepper; it is not set.");
+}
+
 /** `npm start` runs its Redis on this machine alone. */
 function noAnswer(redisUrl: string): string {
-  const hint = redisUrl.startsWith("redis://127.0.0.1:")
+  const hint = /^redis:\/\/(?:[^@/]*@)?127\.0\.0\.1:/.test(redisUrl)
     ? " If `npm start` runs Redis, start the fleet first (BATON_AUTH=keys npm start)."
     : "";
   return `Redis does not answer within ${PATIENCE_MS / 1_000} s (BATON_REDIS_URL).${hint}`;
@@ -111,7 +121,7 @@ function settingsOf(env: NodeJS.ProcessEnv): z.infer<typeof settings> {
 }
 
 async function act(
-  command: Exclude<Command, { verb: "pepper" | "first" }>,
+  command: Exclude<Command, { verb: "pepper" | "token" | "first" | "acl" }>,
   redis: RedisClient,
   keys: Keys,
   audit: Audit,

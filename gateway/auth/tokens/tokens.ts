@@ -99,6 +99,19 @@ export class Tokens {
   }
 
   /**
+   * Whose requests with this token were when it was verified last, although it may have to be
+   * verified again.
+   * @returns undefined if the token is new, or if Redis has to be asked
+   * @throws InferenceError if its tenant is suspended, or the token has expired
+   */
+  known(text: string): Owner | undefined {
+    const verified = this.#verified.get(hash("sha256", this.#salt + text, "base64url"));
+    if (verified === undefined) return undefined;
+    const tenant = this.#settings.tenants.peekTenant(verified.subject.tenant);
+    return tenant && this.#ownerIn(verified.subject, tenant);
+  }
+
+  /**
    * The owner of a request with a ticket that a token got. Any gateway may meet the ticket, also
    * one that has never met the token.
    * @throws InferenceError
@@ -181,7 +194,7 @@ export class Tokens {
       keyId: id,
       openAs,
       expiresAt,
-      budget: budgetOf(undefined, limitsOf(tenant, record)),
+      budget: budgetOf(undefined, limitsOf(tenant, record), id),
       scopes,
       models,
       mayUse: (model) => allows(models, model) && (record === undefined || allows(record.models, model)),

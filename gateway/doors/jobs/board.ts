@@ -14,7 +14,7 @@ import { Hono, type Context } from "hono";
 import { basicAuth } from "hono/basic-auth";
 import { errorKinds } from "#shared/errors.js";
 import type { Audit } from "../../auth/audit.js";
-import type { BrowserRules } from "../../http/browsers.js";
+import type { BrowserRules } from "#shared/listening/browsers.js";
 import { Peers } from "../../http/peers.js";
 import { RequestAudit } from "../../http/request-audit.js";
 import type { GatewayEnv, Log } from "../../http/router.js";

@@ -65,6 +65,10 @@ export const jobsSettings = serviceSettings
           "port. Unset: there is no such page.",
       ),
     BATON_JOBS_ADMIN_HOST: z.string().default("127.0.0.1").describe("The address on which Bull Board listens."),
+    BATON_ADMIN_TOKEN_FILE: z
+      .string()
+      .optional()
+      .describe("The path of the file whose first line is `BATON_ADMIN_TOKEN`, in place of that setting."),
     BATON_ADMIN_TOKEN: z
       .string()
       .min(LEAST_TOKEN, `must have ${LEAST_TOKEN} characters or more`)

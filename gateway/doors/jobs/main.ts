@@ -10,6 +10,7 @@ import type { Queue } from "bullmq";
 import type { Logger } from "pino";
 import { exitCodeOf } from "#shared/exit.js";
 import { Lifecycle, stopOnSignal } from "#shared/lifecycle.js";
+import { openMetrics } from "#shared/http/open-metrics.js";
 import type { RequestAddress } from "#shared/queue/address.js";
 import { connectBlockingReader, connectForQueue, type RedisClient } from "#shared/redis/connect.js";
 import { delay } from "#shared/retry.js";
@@ -46,7 +47,8 @@ async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
   const name = `jobs-${randomBytes(8).toString("hex")}`;
   const audit = new Audit(name, (lines) => process.stdout.write(lines));
   lifecycle.onClose("audit", () => audit.flush());
-  const parts = await openParts({ kind: "jobs", name, config, audit, log }, lifecycle);
+  const metrics = await openMetrics(config, { role: "jobs", log }, lifecycle);
+  const parts = await openParts({ kind: "jobs", name, config, audit, metrics, log }, lifecycle);
   const { link, redis, deployment, fleet, jobs, schedules, webhooks, files, box } = parts;
   const { buckets, secret } = deployment;
 
@@ -156,7 +158,7 @@ async function batchQueueOf(
     limits: limitsOfBodies,
     onBug: (err, line) => log.error({ err, line }, "a line's answer failed"),
   });
-  const files = new BatchFiles(parts.files);
+  const files = new BatchFiles(parts.files, tenants);
   return new BatchQueue({ redis, connection, batches, files, asker, inference, limits, queueLimit, log });
 }
 

@@ -6,16 +6,15 @@
 import { createHmac } from "node:crypto";
 import type { Logger } from "pino";
 import { ZodError } from "zod";
+import { REPLAY, SCHEDULED } from "#shared/queue/pieces/events.js";
 import {
   acknowledgeEvent,
   createEventsGroup,
   readEvents,
   removeIdleConsumers,
-  REPLAY,
-  SCHEDULED,
   takeOverEvents,
   type OutboxEntry,
-} from "#shared/queue/pieces/events.js";
+} from "#shared/queue/webhooks/outbox.js";
 import { eventsKey } from "#shared/queue/keys.js";
 import { DUE, dueJobOf, type DueJob } from "#shared/queue/pieces/later.js";
 import type { ScheduleName } from "#shared/queue/schedules/schedules.js";

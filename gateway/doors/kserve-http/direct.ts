@@ -6,17 +6,24 @@
  */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import { RequestBudget } from "../../admission/budget.js";
+import { noted } from "../../facts/request-facts.js";
+import { TracedInference } from "../../admission/traced-inference.js";
 import { unknownModel } from "../../fleet/models.js";
 import type { Fleet } from "../../fleet/watch.js";
 import type { CallTerms, ModelExchange } from "./exchange.js";
 import { inferForm, inferOverHttp, inferWhole } from "./infer.js";
 import { endUnread } from "../../http/body.js";
+import type { AnswerFacts } from "../../facts/answer-facts.js";
+import { noteRoute } from "../../http/counts.js";
 import { chooseRequestId } from "../../http/headers.js";
 import type { PlainRoute } from "../../http/plain-connections.js";
 import { errorReply, isRefusal } from "../../formats/errors.js";
 import { withHeaders, type Reply } from "../../formats/reply.js";
 import { send } from "../../http/send.js";
 import { admitTo, askingOf, laterJudgement, type Asking, type Guard } from "../../http/guard.js";
+import type { FrontDoor } from "../../http/traces/front-door.js";
+import { codeOf, traceAnswer } from "../../http/traces/traced-answer.js";
+import type { RequestTrace } from "../../trace/request-trace.js";
 
 export interface DirectOptions extends Omit<
   ModelExchange,
@@ -26,6 +33,8 @@ export interface DirectOptions extends Omit<
   readonly guard: Guard;
   /** Called with each failure that is a bug and no refusal. */
   readonly onBug: (error: unknown, target: string, requestId: string) => void;
+  /** Absent if the gateway makes no traces. */
+  readonly frontDoor?: FrontDoor | undefined;
 }
 
 function nothing(): void {}
@@ -36,9 +45,16 @@ export interface DirectRoutes {
   readonly plain: PlainRoute;
 }
 
+/** The declared paths that these routes answer. */
+const PATHS = { newest: "/v2/models/:model/infer", named: "/v2/models/:model/versions/:version/infer" };
 const plainTarget = /^\/v2\/models\/([A-Za-z0-9._-]{1,128})(?:\/versions\/([0-9]+))?\/infer$/;
 /** Hosts that need no closer look; the framework judges any other. */
 const plainHost = /^[a-z0-9._-]+(?::(?:[1-5]\d{3,4}|[6-9]\d{3}))?$/;
+
+/** The declared paths of these requests, for the figures of HTTP. */
+function routeOf(target: string): string {
+  return target.includes("/versions/") ? PATHS.named : PATHS.newest;
+}
 
 export function directRoutes(options: DirectOptions): DirectRoutes {
   const { fleet, guard, onBug, bodies, reader, inference, printer, limits } = options;
@@ -49,7 +65,7 @@ export function directRoutes(options: DirectOptions): DirectRoutes {
    * of a key are written in one place, and a model that the key may not use has the answer of a
    * model that is not there. A promise if the key has to be looked up first.
    */
-  const find = (asking: Asking): CallTerms | Promise<void> | undefined => {
+  const find = (asking: Asking, facts?: AnswerFacts): CallTerms | Promise<void> | undefined => {
     const [, name = "", version] = plainTarget.exec(asking.target) ?? [];
     try {
       const owner = admitTo(guard, asking, "infer");
@@ -57,20 +73,23 @@ export function directRoutes(options: DirectOptions): DirectRoutes {
       const model = fleet.directory.find(name, version);
       if (model.generator !== undefined || !owner.mayUse(name)) return undefined;
       const { tenant } = owner;
+      if (facts !== undefined) Object.assign(facts, { tenant, route: routeOf(asking.target), model: name, version });
       const budget = owner.budget && new RequestBudget(owner.budget);
       budget?.onRefusal((error) => guard.audit?.limited(owner, error));
       // Each member by its name: V8 spreads one object fast, and a second one slowly.
-      return { tenant, budget, model, version, others: fleet.directory.others(model), inference, printer, limits };
+      const others = fleet.directory.others(model);
+      return { tenant, budget, model, version, others, inference: noted(inference, facts), printer, limits };
     } catch (error) {
       if (!isRefusal(error)) onBug(error, asking.target, "");
       return undefined;
     }
   };
-  const answer = async <T>({ headers, target }: Asking, run: () => Promise<Reply | T>) => {
+  const answer = async <T>({ headers, target }: Asking, run: () => Promise<Reply | T>, trace?: RequestTrace) => {
     const requestId = chooseRequestId(headers);
     try {
       return { reply: await run(), requestId };
     } catch (error) {
+      trace?.failed(codeOf(error));
       if (!isRefusal(error)) onBug(error, target, requestId);
       return { reply: errorReply(error), requestId };
     }
@@ -80,9 +99,10 @@ export function directRoutes(options: DirectOptions): DirectRoutes {
       const { method, url = "", headers } = incoming;
       if (method !== "POST" || !hasForm(url, headers)) return false;
       const asking = askingOf(incoming);
-      const found = find(asking);
+      const found = find(asking, asking.facts);
       // The framework's way waits for the look-up.
       if (found === undefined || found instanceof Promise) return false;
+      noteRoute(outgoing, routeOf(url));
       const judgeLater = laterJudgement(guard, asking, "infer");
       const judgeAgain = async () => {
         const owner = await judgeLater().catch((error: unknown) => {
@@ -94,7 +114,10 @@ export function directRoutes(options: DirectOptions): DirectRoutes {
       found.budget?.onHeaders((headers) => {
         for (const name in headers) outgoing.setHeader(name, headers[name] ?? "");
       });
-      answer(asking, () => inferOverHttp({ incoming, outgoing, bodies, reader, judgeAgain, ...found }))
+      const { calls, trace } = traced(options, asking, found);
+      if (trace !== undefined) traceAnswer(outgoing, trace);
+      const exchange = { incoming, outgoing, bodies, reader, judgeAgain, ...calls };
+      answer(asking, () => inferOverHttp(exchange), trace)
         .then(({ reply, requestId }) => {
           if (reply !== undefined) send(outgoing, reply, requestId);
           if (!incoming.readableEnded) endUnread(incoming);
@@ -107,13 +130,20 @@ export function directRoutes(options: DirectOptions): DirectRoutes {
     },
     plain: {
       takes: ({ target, headers }) => hasForm(target, headers),
-      find(head) {
-        const found = find(head);
+      routeOf: ({ target }) => routeOf(target),
+      find(head, facts) {
+        const found = find(head, facts);
         if (found === undefined || found instanceof Promise) return found;
         const form = inferForm(found, head.headers);
         if (head.length > form.maxBytes) return undefined;
-        const answered = (body: Buffer) => answer(head, () => inferWhole(found, head.headers, form, body));
         const { budget } = found;
+        const answered = async (body: Buffer) => {
+          const { calls, trace } = traced(options, head, found);
+          const { reply, requestId } = await answer(head, () => inferWhole(calls, head.headers, form, body), trace);
+          if (trace === undefined) return { reply, requestId };
+          trace.end(reply.status);
+          return { reply: withHeaders(reply, { traceresponse: trace.traceresponse }), requestId };
+        };
         if (budget === undefined) return answered;
         return async (body) => {
           const { reply, requestId } = await answered(body);
@@ -122,4 +152,14 @@ export function directRoutes(options: DirectOptions): DirectRoutes {
       },
     },
   };
+}
+
+/** @returns the request's trace, if the request is sampled, and the calls that the trace follows */
+function traced({ frontDoor }: Pick<DirectOptions, "frontDoor">, { headers }: Asking, found: CallTerms) {
+  if (frontDoor === undefined) return { calls: found, trace: undefined };
+  const path = found.version === undefined ? PATHS.newest : PATHS.named;
+  const startAt = performance.now();
+  const trace = frontDoor.begin({ headers, path, httpVersion: "1.1", protocol: "kserve", startAt });
+  if (trace === undefined) return { calls: found, trace };
+  return { calls: { ...found, inference: new TracedInference(found.inference, trace) }, trace };
 }

@@ -5,6 +5,7 @@
 import { z } from "zod";
 import { fixedError } from "#shared/errors.js";
 import { parseRequestJson } from "#shared/json/members.js";
+import { noted } from "../../facts/request-facts.js";
 import { acceptedAnswer } from "../../api/endpoint/accepted.js";
 import type { Asked } from "../../api/endpoint/asked.js";
 import { endpointsOf, type Endpoint } from "../../api/endpoint/endpoint.js";
@@ -20,6 +21,7 @@ import {
   serverMetadata,
 } from "../../formats/kserve/metadata.js";
 import { emptyReply, jsonReply } from "../../formats/reply.js";
+import { factsOf } from "../../facts/answer-facts.js";
 import type { ModelExchange } from "./exchange.js";
 import { generateOverHttp, generateStreamOverHttp } from "./generate.js";
 import { inferOverHttp } from "./infer.js";
@@ -39,6 +41,15 @@ export interface KserveParts extends Pick<ModelExchange, "inference" | "bodies" 
 const endpoint = endpointsOf<KserveParts>();
 
 const tensorShape = () => z.strictObject({ name: z.string(), datatype: z.string(), shape: z.array(z.number()) });
+
+export const modelMetadataShape = () =>
+  z.strictObject({
+    name: z.string(),
+    versions: z.array(z.string()),
+    platform: z.string(),
+    inputs: z.array(tensorShape()),
+    outputs: z.array(tensorShape()),
+  });
 
 /** Each output is a further member of the object. */
 const generatedShape = () =>
@@ -105,14 +116,7 @@ const modelEndpoints = forModel(
     answers: {
       200: {
         says: "The model's versions, inputs and outputs.",
-        shape: () =>
-          z.strictObject({
-            name: z.string(),
-            versions: z.array(z.string()),
-            platform: z.string(),
-            inputs: z.array(tensorShape()),
-            outputs: z.array(tensorShape()),
-          }),
+        shape: modelMetadataShape,
       },
     },
     refusals: ["unknown_model", "model_unavailable"],
@@ -230,8 +234,9 @@ function ofModel(
 
 /** @throws InferenceError if the model is unknown */
 function exchangeOf(asked: Asked, parts: KserveParts): ModelExchange {
-  const { fleet, inference, bodies, reader, printer, limits } = parts;
+  const { fleet, bodies, reader, printer, limits } = parts;
   const { model: name, version } = modelOf(asked);
+  const inference = asked.traced(noted(parts.inference, factsOf(asked.incoming)), "kserve");
   const directory = asked.models(fleet);
   const model = directory.find(name, version);
   return {

@@ -8,6 +8,7 @@ import { cancelUnlessBegun } from "../../generation/leaving.js";
 import { disconnection, isStillThere } from "../../http/disconnect.js";
 import { answerRecords } from "../../generation/read-answer.js";
 import type { Inference } from "../../admission/inference.js";
+import { countReader } from "../../http/opened.js";
 import { openSse } from "../../http/sse.js";
 import type { TextGeneration } from "../../formats/kserve/text-generation.js";
 import { errorBody, errorReply, isRefusal } from "../../formats/errors.js";
@@ -29,6 +30,7 @@ export async function streamText(
   outgoing: ServerResponse,
   print: (texts: readonly string[]) => string,
 ): Promise<Reply | undefined> {
+  countReader(outgoing);
   const disconnected = disconnection(outgoing);
   const stream = await inference.generate(request);
   cancelUnlessBegun([stream], [request], () => outgoing.headersSent, disconnected);

@@ -3,6 +3,7 @@ import type { ServerResponse } from "node:http";
 import type { Inference } from "../../admission/inference.js";
 import { cancelAll } from "../../generation/leaving.js";
 import { disconnection } from "../../http/disconnect.js";
+import { countReader } from "../../http/opened.js";
 import { acceptedReply } from "../../formats/reply.js";
 import type { Reply } from "../../formats/reply.js";
 import type { OpenAiRequest } from "../../formats/openai/request.js";
@@ -21,9 +22,11 @@ export async function answer(
   const { generations, delivery } = request;
   const disconnected = disconnection(outgoing);
   if (!delivery.stream) return answerWhole(request, inference, disconnected);
+  const isBackground = generations[0]?.background === true;
+  if (!isBackground) countReader(outgoing);
   const streams = await admitAll(generations, inference);
   const [first] = streams;
-  if (first !== undefined && generations[0]?.background === true) return acceptedReply(first.id);
+  if (first !== undefined && isBackground) return acceptedReply(first.id);
   try {
     await streamAnswer({ ...request, streams }, outgoing, disconnected);
     return undefined;

@@ -5,6 +5,7 @@
 import { z } from "zod";
 import { parseRequestJson } from "#shared/json/members.js";
 import type { Inference } from "../../admission/inference.js";
+import { noted } from "../../facts/request-facts.js";
 import { acceptedAnswer } from "../../api/endpoint/accepted.js";
 import type { Asked } from "../../api/endpoint/asked.js";
 import { endpointsOf } from "../../api/endpoint/endpoint.js";
@@ -16,6 +17,7 @@ import { parseCompletionRequest } from "../../formats/openai/completions.js";
 import { listModels, retrieveModel } from "../../formats/openai/models.js";
 import type { Reply } from "../../formats/reply.js";
 import { usualDeadline } from "../../generation/limits.js";
+import { factsOf } from "../../facts/answer-facts.js";
 import { prefersAsync } from "../../http/headers.js";
 import { answer } from "./answer.js";
 
@@ -87,13 +89,16 @@ export const openAiEndpoints = [
 /** @throws InferenceError */
 async function generate(
   asked: Asked,
-  { fleet, inference }: OpenAiParts,
+  parts: OpenAiParts,
   parse: typeof parseCompletionRequest,
 ): Promise<Reply | undefined> {
   const { caller, incoming, outgoing, limits } = asked;
+  // The facts are noted below the trace, so that they name it.
+  const inference = asked.traced(noted(parts.inference, factsOf(incoming)), "openai");
   const idempotencyKey = asked.idempotencyKey();
   const body = await asked.body({ maxBytes: textBodyLimit(limits) }, (bytes) => parseRequestJson(bytes));
   const background = prefersAsync(incoming.headers);
   const terms = { tenant: caller.tenant, budget: asked.budget(), deadlineMs: usualDeadline(limits), background };
-  return answer(parse(body, asked.models(fleet), idempotencyKey, terms), inference, outgoing);
+  const request = parse(body, asked.models(parts.fleet), idempotencyKey, terms);
+  return answer(request, inference, outgoing);
 }

@@ -60,7 +60,8 @@
 --   Returns {'answered', answers, loads}
 --             done now or before, with an answer for each request; and the present counts of the
 --             call's models and tenants, as a list of field, requests, bytes, and as `s:<model>`,
---             live sequences, 0; empty if an earlier copy did the call
+--             live sequences, 0; for tenants with a limit of sequences as `h:<tenant>`, sequences,
+--             0; empty if an earlier copy did the call
 --           {'late'}
 --             Redis has done a later call; this call has no effect
 --           {'gone-back', last}
@@ -79,6 +80,9 @@
 --                                    may have (limits.lua)
 --           {'too-soon', name, wait} refused: its owner sent too many before, or used too many
 --                                    tokens, by the rate of this name, and may come in so many µs
+--           {'over-quota', name, field}
+--                                    refused: the owner of this name has used up a quota: that of
+--                                    this field of the record `taken` (usage.lua)
 --           {'pinned', pin}          refused: a step without START whose sequence has another
 --                                    version, or other files, as its pin
 --           'held-back'              refused: an earlier step of its sequence in this call got
@@ -88,8 +92,9 @@
 --                                    the client has named a higher (ahead) or lower (behind) number
 --           'mismatch'               refused: its Idempotency-Key belongs to another order
 --           {'start-required', why}  refused: there is no such sequence, or it is over (past.lua)
---           'backlog-full' 'too-many-sequences'
---                                    refused
+--           'backlog-full' 'too-many-sequences' 'too-many-of-tenant'
+--                                    refused; the last: the tenant has as many sequences of all
+--                                    models as it may have
 --           {'queue-full', limit}    refused, by the name of a limit (limits.lua)
 --           'job-changed'            refused: its job is at another stage by now
 --           'forgotten'              known to the first copy of this call, but its record has
@@ -274,7 +279,7 @@ end
 -- `admit`, which does the same for a sequence that is idle and has not lapsed. The facts of the
 -- sequence become no table.
 -- Returns nil if anything is otherwise.
-local function admitUsual(lane, request, frame, ttl, deadline, name)
+local function admitUsual(lane, place, request, frame, ttl, deadline, name)
   local text = sequencesOf(lane.base).found[name]
   if type(text) ~= 'string' then return nil end
   local next, done, start, ended, from, pin, entry, lapses, keptUntil, kept =
@@ -283,20 +288,22 @@ local function admitUsual(lane, request, frame, ttl, deadline, name)
   if ended ~= '0' or entry ~= '' or pin ~= lane.pin or tonumber(lapses) <= now
     or tonumber(keptUntil) < times.needed then return nil end
   local tenant, bytes = request:match('^[^:]*'), #frame
-  if type(lane.length) == 'table' or ledger.refuses(lane.model, tenant, bytes, nil) then return nil end
+  if type(lane.length) == 'table' or ledger.refuses(lane.model, tenant, bytes, nil)
+    or ledger.overQuota(place) then return nil end
   local step = string.format('%d', next + 1)
   entry = queueUp(lane, TEXT.entry{request = request, sequence = name, step = step, flags = '4', deadline = times.due,
     gateway = gateway, ttl = ttl, number = string.format('%d', next + 2 - start), from = from}, frame, '')
   noteFacts(lane.base, name, WRITTEN.sequence{next = step, done = done, start = start, ended = '0', at = from, pin = pin,
     entry = entry, on = pin, request = request, lapses = lapses, keptUntil = keptUntil, kept = kept})
-  ledger.count(lane.model, tenant, lane.base .. ':' .. request, bytes, briefOf(bytes, step, name, pin, times, '', ''))
+  ledger.count(lane.model, tenant, lane.base .. ':' .. request, bytes, briefOf(bytes, step, name, pin, times, '', ''),
+    place)
   return 'admitted'
 end
 
 local function admit(lane, place, request, frame, digest, ttl, deadline, attended, name, flags, expected, terms, most, job)
   if short and (flags == '0' or flags == '4') and name ~= '' and expected == '' and terms == '' and not job
     and isBriefOne(attended, digest, ttl) and not moved[lane.base .. ':' .. name] then
-    local answer = admitUsual(lane, request, frame, ttl, deadline, name)
+    local answer = admitUsual(lane, place, request, frame, ttl, deadline, name)
     if answer then return answer end
   end
   local before = known(lane, request, digest, attended, job)
@@ -342,7 +349,9 @@ local function admit(lane, place, request, frame, digest, ttl, deadline, attende
     -- help.
     if moved[sequence] then
       if full then return {'queue-full', full} end
-      if start and moved[sequence] == 'too-many-sequences' then return moved[sequence] end
+      if start and (moved[sequence] == 'too-many-sequences' or moved[sequence] == 'too-many-of-tenant') then
+        return moved[sequence]
+      end
       return 'held-back'
     end
     -- Earlier steps of this call have their numbers by now.
@@ -363,9 +372,10 @@ local function admit(lane, place, request, frame, digest, ttl, deadline, attende
   terms = termsAt(terms)
   if isStep then
     if running and redis.call('LLEN', 'wait:' .. sequence) >= waitLimit then return 'backlog-full' end
-    if not seq and not ledger.begins(lane.base) then
-      if ledger.limits.again then moved[sequence] = 'too-many-sequences' end
-      return 'too-many-sequences'
+    local tooManySequences = not seq and ledger.begins(lane.base, tenant)
+    if tooManySequences then
+      if ledger.limits.again then moved[sequence] = tooManySequences end
+      return tooManySequences
     end
   end
 
@@ -509,6 +519,10 @@ for at = firstRequest, firstJob - 1, ARGV.requests.WIDTH do
         ARGV.requests(at).flags, ARGV.requests(at).step, ARGV.requests(at).terms, ARGV.requests(at).mostParked,
         jobs[request])
       if ledger.hasRates and (answer == 'admitted' or answer[1] == 'known') then answer = ledger.charge(request, answer) end
+    end
+    local word = type(answer) == 'table' and answer[1] or answer
+    if ledger.hasUsage and word ~= 'admitted' then
+      ledger.tally(request, lane.base .. ':' .. ARGV.requests(at).name, word)
     end
     said[request] = answer
   end

@@ -26,6 +26,7 @@ import {
   type Rate,
   type RateStanding,
 } from "../pieces/rates.js";
+import { quotaFields, quotasOfCall, usageOfCall, type Quota, type QuotaField, type Usage } from "../pieces/usage.js";
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, integer, list, text, bytes, word } from "../../redis/script.js";
 
@@ -45,6 +46,8 @@ export type Admission =
   | { readonly said: "too-soon"; readonly name: string; readonly waitUs: number }
   /** The owner of this name has as many generations as it may have. */
   | { readonly said: "too-many"; readonly name: string }
+  /** The owner of this name has used up its quota of what this field counts. */
+  | { readonly said: "over-quota"; readonly name: string; readonly field: QuotaField }
   /** A step without START whose sequence continues only under this pin. */
   | { readonly said: "pinned"; readonly pin: Pin }
   /** The next step of its sequence has this number, less or more than the number of the client. */
@@ -52,6 +55,8 @@ export type Admission =
   /** An earlier step in the same call has to come again, and so does this step. */
   | { readonly said: "held-back" }
   | { readonly said: "mismatch" | "backlog-full" | "too-many-sequences" }
+  /** The tenant has as many sequences of all models as it may have. */
+  | { readonly said: "too-many-of-tenant" }
   /** The job that the request runs again has another request by now. */
   | { readonly said: "job-changed" }
   /** There is no sequence for the step. */
@@ -101,6 +106,10 @@ export const CALLS_KEPT_MS = 3_600_000;
  */
 export const CALL_LIMITS = { bytes: 1_048_576, items: 64 };
 
+/** How long Redis keeps what clients have used, in days, if a deployment does not say. */
+export const USAGE_DAYS = 90;
+const DAY_MS = 86_400_000;
+
 /** More entries than a ready stream ever has, so that no request is parked. */
 const NO_WINDOW = 1e12;
 
@@ -114,6 +123,8 @@ export interface Terms {
   readonly shares?: Shares;
   /** How many buckets the deployment has: outside of a Cluster, their sequences count together. */
   readonly buckets?: number;
+  /** How long Redis keeps what clients have used, in days; absent: as the script says. */
+  readonly usageDays?: number | undefined;
   /** Whether usual steps take the short way of the script; absent: true. */
   readonly shortScripts?: boolean;
 }
@@ -161,6 +172,14 @@ export interface Applicant extends RequestInBucket {
   readonly owners?: readonly OwnerLimit[] | undefined;
   /** The tenant's own limits in the queue; absent if it has none. */
   readonly queued?: QueuedLimits | undefined;
+  /** Most live sequences of the tenant, of all models; absent if it has no limit of them. */
+  readonly liveSequences?: number | undefined;
+  /** Whose usage the request counts as; absent if nobody counts it. */
+  readonly usage?: Usage | undefined;
+  /** The quotas of the request's owner; absent if the owner has none. */
+  readonly quotas?: readonly Quota[] | undefined;
+  /** Hears how many requests go to Redis in the same call; absent if nothing wants to know. */
+  readonly called?: ((requests: number) => void) | undefined;
 }
 
 const answers = [
@@ -169,6 +188,7 @@ const answers = [
   "mismatch",
   "backlog-full",
   "too-many-sequences",
+  "too-many-of-tenant",
   "job-changed",
   "forgotten",
 ] as const;
@@ -179,6 +199,7 @@ const arrayAnswers = [
   "known",
   "too-soon",
   "too-many",
+  "over-quota",
   "pinned",
   "failed",
   "ahead",
@@ -247,6 +268,7 @@ function admission(answer: unknown): Admission {
   const said = word(first, arrayAnswers);
   if (said === "admitted") return { said, rates: standingsOf(rest) };
   if (said === "too-many") return { said, name: text(second) };
+  if (said === "over-quota") return { said, name: text(second), field: word(body, quotaFields) };
   if (said === "too-soon") return { said, name: text(second), waitUs: integer(body) };
   if (said === "start-required") return { said, why: word(second, pastReasons) };
   if (said === "queue-full") return { said, limit: word(second, limitNames) };
@@ -265,7 +287,7 @@ function admission(answer: unknown): Admission {
  */
 export async function admit(
   redis: RedisClient,
-  { gateway, limits, shares, buckets, shortScripts = true }: Terms,
+  { gateway, limits, shares, buckets, usageDays = USAGE_DAYS, shortScripts = true }: Terms,
   applicants: readonly Applicant[],
   { record, number, acknowledged }: NumberedCall,
 ): Promise<Admitted> {
@@ -278,9 +300,12 @@ export async function admit(
   const share = (rate: Rate) => (redis.isCluster ? shareOfRate(rate, bucket, buckets ?? 1) : rate);
   const rates = ratesOfCall(applicants, share);
   const owners = ownersOfCall(applicants, (owner) => shares?.generationsOf(bucket, owner) ?? owner.most);
-  const isUsual = jobs.length === 0 && rates === undefined && owners === undefined;
+  const quotas = quotasOfCall(applicants, (quota) => shares?.quotaOf(bucket, quota) ?? quota.most);
+  const usage = usageOfCall(applicants, usageDays * DAY_MS);
   // What is undefined is not in the JSON.
-  const callLimits = isUsual ? ofOthers : { ...ofOthers, jobs: jobs.length === 0 ? undefined : ofJobs, rates, owners };
+  const ofSome = { jobs: jobs.length === 0 ? undefined : ofJobs, rates, owners, ...quotas, usage };
+  const isUsual = Object.values(ofSome).every((one) => one === undefined);
+  const callLimits = isUsual ? ofOthers : { ...ofOthers, ...ofSome };
   const numbers = new Map<string, number>();
   const ready: string[] = [];
   const lanes = [];
@@ -349,8 +374,12 @@ function namesOf(applicants: readonly Applicant[]): CallNames {
     models: [...new Set(applicants.map(({ lane }) => lane.model))],
     tenants: [...new Set(applicants.map(({ tenant }) => tenant))],
     queued: queuedOf(applicants),
+    sequences: sequencesOf(applicants),
     owners: applicants.some(({ owners }) => owners !== undefined)
       ? applicants.flatMap(({ owners = [] }) => owners)
+      : undefined,
+    quotas: applicants.some(({ quotas }) => quotas !== undefined)
+      ? applicants.flatMap(({ quotas = [] }) => quotas)
       : undefined,
     largest: applicants.reduce((most, one) => Math.max(most, bytesOf(one)), 0),
   };
@@ -375,6 +404,16 @@ export function queuedOf(applicants: readonly Pick<Applicant, "tenant" | "queued
   if (applicants.every(({ queued }) => queued === undefined)) return undefined;
   const own = applicants.flatMap(({ tenant, queued }) => (queued === undefined ? [] : [[tenant, queued] as const]));
   return new Map(own);
+}
+
+/** The limits of sequences of tenants whose requests may begin one. */
+function sequencesOf(applicants: readonly Applicant[]): CallNames["sequences"] {
+  const own = applicants.flatMap(({ tenant, sequence, liveSequences }) =>
+    liveSequences !== undefined && (sequence?.start === true || sequence?.mayBegin === true)
+      ? [[tenant, liveSequences] as const]
+      : [],
+  );
+  return own.length === 0 ? undefined : new Map(own);
 }
 
 /** The tags of the buckets of these requests. */

@@ -5,6 +5,7 @@
 import { integer, text } from "../../redis/script.js";
 import type { Load } from "../pieces/load.js";
 import type { CallRate } from "../pieces/rates.js";
+import type { CallQuotas, CallUsage, Quota } from "../pieces/usage.js";
 
 /** The limits of a deployment. An absent field means no limit. */
 export interface QueueLimits {
@@ -61,6 +62,10 @@ export interface CallNames {
   readonly queued?: ReadonlyMap<string, QueuedLimits> | undefined;
   /** Owners who may have so many generations; absent if there are none. */
   readonly owners?: readonly OwnerLimit[] | undefined;
+  /** Quotas of owners; absent if there are none. */
+  readonly quotas?: readonly Quota[] | undefined;
+  /** Most live sequences of all models, by tenant; absent if no tenant has a limit. */
+  readonly sequences?: ReadonlyMap<string, number> | undefined;
   /** Bytes of the largest request, which must fit a bucket's share; absent if there is none. */
   readonly largest?: number;
 }
@@ -69,7 +74,7 @@ export interface CallNames {
 export const UNLIMITED = -1;
 
 /** The limits of a call, in the form that limits.lua reads. */
-export interface CallLimits {
+export interface CallLimits extends CallQuotas {
   readonly models: Readonly<Record<string, readonly [requests: number, bytes: number, sequences: number]>>;
   readonly tenants: Readonly<Record<string, readonly [requests: number, bytes: number]>>;
   readonly all: number;
@@ -82,10 +87,14 @@ export interface CallLimits {
   readonly keep: number;
   /** Whether a request without room may come again, because other buckets may leave some. */
   readonly again: boolean;
+  /** Absent if no tenant has a limit of sequences. */
+  readonly sequences?: Readonly<Record<string, number>> | undefined;
   /** Absent if no owner has a limit of generations. */
   readonly owners?: readonly (OwnerLimit & { readonly of: readonly number[] })[] | undefined;
   /** Absent if no request's owner has a rate. */
   readonly rates?: readonly CallRate[] | undefined;
+  /** Absent if nobody counts the usage of the requests. */
+  readonly usage?: CallUsage | undefined;
 }
 
 /** A gateway's knowledge of all buckets, if each bucket has its own counts. */
@@ -96,6 +105,8 @@ export interface Shares {
   limitsOf(bucket: number, names: CallNames): CallLimits;
   /** How many generations of an owner the bucket may hold after the next call. */
   generationsOf(bucket: number, owner: OwnerLimit): number;
+  /** What the other buckets leave a bucket of a quota. */
+  quotaOf(bucket: number, quota: Quota): number;
   /** Takes the present counts of a bucket. */
   note(bucket: number, loads: readonly Load[]): void;
   /** Call this when a request of so many bytes found no room in all queues together. */
@@ -111,7 +122,7 @@ export function jobsShare(most: number): number {
 }
 
 /** The limits of a call if all buckets share their counts. */
-export function limitsOf(limits: QueueLimits, { models, tenants, queued }: CallNames): CallLimits {
+export function limitsOf(limits: QueueLimits, { models, tenants, queued, sequences }: CallNames): CallLimits {
   const { queue, queueBytes, tenantQueue, tenantQueueBytes, totalBytes, liveSequences } = limits;
   const { keptBytes, keptMs, leavesRoom = false } = limits;
   const share = leavesRoom ? jobsShare : (most: number) => most;
@@ -132,6 +143,7 @@ export function limitsOf(limits: QueueLimits, { models, tenants, queued }: CallN
     kept: keptBytes ?? UNLIMITED,
     keep: keptMs ?? Number.MAX_SAFE_INTEGER,
     again: false,
+    ...(sequences && { sequences: Object.fromEntries(sequences) }),
   };
 }
 

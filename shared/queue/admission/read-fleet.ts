@@ -18,7 +18,7 @@ const script = defineScript(
     const [now, version, late] = list(reply);
     return { redisNow: integer(now), version: text(version), late: times(list(late).map(text)) };
   },
-  { keys: ["workers", "version"], args: [] },
+  { keys: ["workers", "version"], args: [], readsOnly: true },
 );
 
 export function readFleet(redis: RedisClient): Promise<FleetState> {

@@ -15,4 +15,4 @@ local known = recordOf(load, KEYS.record)
 if not known or not known.kind then return 'left' end
 if known.parked and withdrawParked(KEYS.record, known.pin, known.parked) then return 'withdrawn' end
 if not known.entry then return 'left' end
-return withdrawEntry(readyOf(KEYS.record, known.pin), ARGV.group, known.entry) and 'withdrawn' or 'held'
+return withdrawEntry(KEYS.record, known.pin, ARGV.group, known.entry) and 'withdrawn' or 'held'

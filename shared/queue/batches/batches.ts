@@ -20,6 +20,11 @@ export async function placeOfBatch(redis: RedisClient, tenant: string, id: strin
   return (await redis.zrevrank(batchKeys.all(tenant), id)) ?? undefined;
 }
 
+/** How many batches of the tenant have not ended. */
+export function countOpenBatches(redis: RedisClient, tenant: string): Promise<number> {
+  return redis.scard(batchKeys.openOf(tenant));
+}
+
 export interface OpenBatch {
   readonly tenant: string;
   readonly id: string;

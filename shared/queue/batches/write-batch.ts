@@ -3,8 +3,9 @@
  * faster.
  */
 import type { RedisClient } from "../../redis/connect.js";
-import { defineScript, word } from "../../redis/script.js";
-import { batchKeys } from "../keys.js";
+import { defineScript, integer, list, text, word } from "../../redis/script.js";
+import { batchKeys, loadKey } from "../keys.js";
+import { ratesOfCall, standingsOf, type Rate, type RateStanding } from "../pieces/rates.js";
 
 export interface BatchChange {
   readonly tenant: string;
@@ -14,7 +15,14 @@ export interface BatchChange {
   readonly to: string;
   /** Whether the batch still has work to do. */
   readonly isOpen: boolean;
+  /** The rates of the client who makes the batch; absent if it has none. */
+  readonly rates?: readonly Rate[] | undefined;
 }
+
+export type WrittenBatch =
+  | { readonly said: "written" | "conflict"; readonly rates?: readonly RateStanding[] | undefined }
+  | { readonly said: "full" }
+  | { readonly said: "too-soon"; readonly name: string; readonly waitUs: number };
 
 export interface BatchLimits {
   /** How long a batch stays after its end, in ms. */
@@ -27,24 +35,36 @@ export interface BatchLimits {
 
 const script = defineScript(
   new URL("./write-batch.lua", import.meta.url),
-  (reply) => word(reply, ["written", "conflict", "full"]),
+  (reply): WrittenBatch => {
+    const [first, ...rest] = list(reply);
+    const said = word(first, ["written", "conflict", "full", "too-soon"]);
+    if (said === "too-soon") return { said, name: text(rest[0]), waitUs: integer(rest[1]) };
+    return said === "full" ? { said } : { said, rates: standingsOf(rest) };
+  },
   {
-    keys: ["batch", "openOfAll", "all", "open"],
-    args: ["tenant", "id", "from", "to", "isOpen", "ttl", "mostOpen", "most"],
+    keys: ["batch", "openOfAll", "all", "open", "load"],
+    args: ["tenant", "id", "from", "to", "isOpen", "ttl", "mostOpen", "most", "rates", "repeated"],
     durable: true,
   },
 );
 
+/**
+ * Safe to repeat.
+ * @param isRepeated whether an earlier copy may have taken effect: then a batch that is there
+ * counts in no rate
+ */
 export function writeBatch(
   redis: RedisClient,
-  { tenant, id, from, to, isOpen }: BatchChange,
+  { tenant, id, from, to, isOpen, rates }: BatchChange,
   { keptMs, open, known }: BatchLimits,
-): Promise<"written" | "conflict" | "full"> {
+  isRepeated = false,
+): Promise<WrittenBatch> {
   const keys = {
     batch: batchKeys.batch(tenant, id),
     openOfAll: batchKeys.openOfAll,
     all: batchKeys.all(tenant),
     open: batchKeys.openOf(tenant),
+    load: redis.isCluster ? batchKeys.load : loadKey(undefined),
   };
   return script(redis, keys, {
     tenant,
@@ -55,5 +75,7 @@ export function writeBatch(
     ttl: keptMs,
     mostOpen: open,
     most: known,
+    rates: JSON.stringify(ratesOfCall([{ rates }]) ?? []),
+    repeated: isRepeated ? 1 : 0,
   });
 }

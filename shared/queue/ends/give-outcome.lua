@@ -26,7 +26,7 @@ if known.sealed and ARGV.mode ~= '1' then return {'sealed'} end
 local isParked = known.parked and withdrawParked(KEYS.record, known.pin, known.parked)
 if ARGV.mode == '2' and not isParked then
   -- The record of a step names no entry, and other steps may wait behind a step.
-  if not known.entry or not withdrawEntry(readyOf(KEYS.record, known.pin), ARGV.group, known.entry) then return {'held'} end
+  if not known.entry or not withdrawEntry(KEYS.record, known.pin, ARGV.group, known.entry) then return {'held'} end
   known.entry = nil
 end
 -- include ../pieces/time.lua

@@ -57,10 +57,18 @@ export async function placeOfFile(
   return place ?? undefined;
 }
 
-/** The bytes of the tenant's files, and of all files. */
-export async function readSums(redis: RedisClient, tenant: string): Promise<{ own: number; all: number }> {
-  const [own, all] = await redis.hmget(fileKeys.sums, `bytes:${tenant}`, "bytes");
-  return { own: Number(own ?? 0), all: Number(all ?? 0) };
+/** What reserve-file.lua counts. */
+export interface FileSums {
+  /** Files of the tenant, those included that are being written. */
+  readonly files: number;
+  readonly bytes: number;
+  /** Of the files of all tenants. */
+  readonly allBytes: number;
+}
+
+export async function readSums(redis: RedisClient, tenant: string): Promise<FileSums> {
+  const [files, bytes, allBytes] = await redis.hmget(fileKeys.sums, `files:${tenant}`, `bytes:${tenant}`, "bytes");
+  return { files: Number(files ?? 0), bytes: Number(bytes ?? 0), allBytes: Number(allBytes ?? 0) };
 }
 
 function unexpired(file: StoredFile | undefined, now: number): StoredFile | undefined {

@@ -29,19 +29,10 @@ local base, name = ARGV.base, ARGV.job
 local rates, us = cjson.decode(ARGV.rates), time[1] * 1000000 + time[2]
 local asked = redis.call('HGET', KEYS.record, 'digest') or redis.call('HGET', KEYS.outcome, 'digest')
 if ARGV.repeated == '1' and asked == ARGV.digest then return {'known'} end
-local own = ratesByRequest(rates)[1] or {}
-readRates(load, rates, us)
-local early = tooSoonFor(own, us, false)
-if early then return early end
-local function charged(said)
-  local answer = {said}
-  if #rates == 0 then return answer end
-  chargeRates(own, us, answer, true)
-  writeRates(load, rates)
-  return answer
-end
+local one = ratesOfOne(load, rates, us)
+if one.early then return one.early end
 if asked and asked ~= ARGV.digest then return {'mismatch'} end
-if asked then return charged('known') end
+if asked then return one.charged('known') end
 local fields, wait, bytes = {'digest', ARGV.digest, 'request', '', 'made', '0'}, 0, 0
 for i = 1, #ARGV.fields do
   fields[#fields + 1], fields[#fields + 2] = ARGV.fields[i].name, ARGV.fields[i].value
@@ -58,4 +49,4 @@ fields[#fields + 1], fields[#fields + 2] = 'run', string.format('%d', at)
 recordJob(base, name, fields, string.format('%d', now))
 putLater(load, base, name, bytes, '0', at)
 keepJob(base, name, math.max(at - now, 0) + wait + ARGV.ttl + 86400000)
-return charged('recorded')
+return one.charged('recorded')

@@ -14,7 +14,7 @@
 -- nothing while the request runs. Before the end a brief request has no record (outcome.lua), only
 -- a field in `open`, which a call writes and removes together with the fields of other requests.
 -- record brief: unpackBrief packBrief
--- include clock.lua
+-- include usage.lua
 local function openKey(load) return 'open:' .. load:sub(6) end
 local function ratesKey(load) return load .. ':rates' end
 
@@ -29,36 +29,48 @@ local function writeBrief(load, name, brief) redis.call('HSET', openKey(load), n
 -- Whether a field of `open` belongs to a step of a sequence.
 local function isStepsSize(size) return (size:match(PATTERN.brief(step)) or '0') ~= '0' end
 
--- Returns the fields that count a request for its owners, by its field in `open`; and the tokens
--- that it was charged: the name of a rate and its period, the cost, and what it may have used
--- (`prompt`, and `choices` tokens a record).
+-- Returns the fields that count a generation for its owners, by its field in `open`; the tokens
+-- that it was charged: the name of a rate and its period, and the cost; and the key that uses them,
+-- if anybody counts that. Charges and key have with them how many tokens the prompt was taken for,
+-- and how many choices the generation makes.
 local function ownerFields(size)
-  local owners, fields, charges = size:match(PATTERN.owned(owners)), {}, {}
+  local owners, fields, charges, user = size:match(PATTERN.owned(owners)), {}, {}, nil
   for name in (owners or ''):gmatch('[^,]+') do
     local rate, cost, prompt, choices, period = name:match('^(.*)=(%d+)-(%d+)-(%d+)-(%d+)$')
+    local key, ofUser, choicesOfUser = name:match('^u:(.*)=(%d+)-(%d+)$')
     if rate then
       charges[#charges + 1] = {rate = rate, period = tonumber(period), cost = tonumber(cost), prompt = tonumber(prompt),
         choices = tonumber(choices)}
+    elseif key then
+      user = {key = key, prompt = tonumber(ofUser), choices = tonumber(choicesOfUser)}
     else
       fields[#fields + 1] = 'g:' .. name
     end
   end
-  return fields, charges
+  return fields, charges, user
 end
 
--- Returns how many tokens a generation has used, which ends now. The last record of a log says so,
--- unless the generation was ended from outside: then that record has no token, and each record
--- before has at most one for each choice.
+-- Returns how many tokens of the prompt and of the answer a generation has used, which ends now.
+-- The last record of a log says so, unless the generation was ended from outside: then that record
+-- has no token, and each record before has a token of each choice that still ran.
+--   by       a charge, or the user
 --   isTaken  tells whether a worker has the generation; nil if its log tells all
-local function usedBy(name, charge, isTaken)
+local function usedBy(name, by, isTaken)
   local log = 'log:' .. name
   local last = redis.pcall('LINDEX', log, -1)
   last = type(last) == 'string' and last or ''
   local prompt, completion = last:match('"usage":{"prompt_tokens":(%d+),"completion_tokens":(%d+)}')
-  if prompt then return prompt + completion end
+  if prompt then return tonumber(prompt), tonumber(completion) end
   local records = last == '' and 0 or redis.call('LLEN', log) - (last:find('"final":true', 1, true) and 1 or 0)
-  if records == 0 and not (isTaken and isTaken()) then return 0 end
-  return math.min(charge.cost, charge.prompt + records * charge.choices)
+  if records == 0 and not (isTaken and isTaken()) then return 0, 0 end
+  if by.choices == 1 then return by.prompt, records end
+  local tokens = 0
+  for from = 0, records - 1, 1000 do
+    for _, record in ipairs(redis.call('LRANGE', log, from, math.min(from + 999, records - 1))) do
+      for _ in record:gmatch('"tokens":%[%d') do tokens = tokens + 1 end
+    end
+  end
+  return by.prompt, tokens
 end
 
 local function loadOf(text)
@@ -158,16 +170,23 @@ local function letGo(load, names, outside, sizes, isTaken)
       sum.items = sum.items + 1
       sum.bytes = sum.bytes + tonumber(size:match(PATTERN.brief(bytes)) or '0')
       if size:match(PATTERN.owned(owners)) then
-        local owners, charges = ownerFields(size)
+        local owners, charges, user = ownerFields(size)
         for _, field in ipairs(owners) do leave(field, 1, 0) end
+        local prompt, completion
+        if user or charges[1] then prompt, completion = usedBy(name, user or charges[1], isTaken) end
+        if user then
+          local sums = usageOf(name, user.key)
+          sums.tokensIn, sums.tokensOut = sums.tokensIn + prompt, sums.tokensOut + completion
+        end
         for _, charge in ipairs(charges) do
           local sum = unused[charge.rate] or {tokens = 0, period = charge.period}
           unused[charge.rate] = sum
-          sum.tokens = sum.tokens + charge.cost - usedBy(name, charge, isTaken)
+          sum.tokens = sum.tokens + charge.cost - prompt - completion
         end
       end
     end
   end
+  writeUsage(load)
   if #gone == 0 then return end
   redis.call('HDEL', open, unpack(gone))
   for tenant, left in pairs(ofTenants) do

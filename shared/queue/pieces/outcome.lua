@@ -35,13 +35,19 @@ local function recordOf(load, out)
     parked = isParked and brief.terms or nil}
 end
 
--- Take an entry out of a ready stream, unless a worker has it.
+-- Take the entry of a request out of a ready stream, unless a worker has it.
+--   `out`    key of the record
 --   Returns whether the entry is gone
-local function withdrawEntry(ready, group, entry)
+local function withdrawEntry(out, pin, group, entry)
+  local ready = readyOf(out, pin)
   local pending = redis.pcall('XPENDING', ready, group, entry, entry, 1)
   -- An error means that no worker has made the group yet, so none has the entry.
   if not pending.err and #pending > 0 then return false end
-  refillIfParking(ready, redis.call('XDEL', ready, entry))
+  local left = redis.call('XDEL', ready, entry)
+  if left > 0 and isParking(ready) then
+    noteUsed(ready, out:sub(5), 0)
+    refill(ready, left)
+  end
   return true
 end
 
@@ -71,7 +77,7 @@ local function endFromOutside(load, out, record, group, kind, body, ttl, now, se
       brief.ended = '1'
       writeBrief(load, out:sub(5), brief)
     elseif record.entry then
-      withdrawEntry(readyOf(out, record.pin), group, record.entry)
+      withdrawEntry(out, record.pin, group, record.entry)
     end
   else
     local changes = {'kind', kind, 'body', body, 'ended', now}

@@ -2,9 +2,11 @@
 -- stream holds as much as the lane's workers can take soon, its window, and is first come, first
 -- served. A request that finds the stream full is parked, and each script that makes room refills
 -- the stream. A refill goes strictly by rank, and within a rank in shares of the tenants by weight
--- (fair queueing by virtual time). Every script that queues a request, or takes a request out of a
--- ready stream, includes this file, and sets `local load`, the key of the counts (load.lua), before
--- that.
+-- (fair queueing by virtual time). A request costs its tenant one over the tenant's weight of
+-- virtual time. A generation costs as many times that as it has tokens, of prompt and answer: until
+-- its end as many as the last generations of its tenant had, then as many as it had. Every script
+-- that queues a request, or takes a request out of a ready stream, includes this file, and sets
+-- `local load`, the key of the counts (load.lua), before that.
 --   `ready`  key of the lane's ready stream; all other keys follow from it
 --   `terms`  how a request waits (records/requests.ts); '' for the usual terms
 -- A sequence with a parked step has PARKED as `entry`, and so has a parked brief request without a
@@ -17,7 +19,10 @@
 --   queue:<lane>:<rank>:<tenant>  sorted set of the names of the tenant's requests, the next
 --                                 request first
 --   parked:<lane>                 hash name -> entry, of all parked requests
---   window:<lane>                 hash: `window`, the two counters of places, and weights by tenant
+--   window:<lane>                 hash: `window`, the two counters of places, and the weights of
+--                                 tenants (`of`). By rank and tenant, the cost of the last requests
+--                                 (`cost`), and how many requests have that cost until their end
+--                                 (`open`). In a lane of generations also `cost`, that of all
 -- include sequence.lua
 -- include load.lua
 -- include time.lua
@@ -108,15 +113,33 @@ local function toReady(ready, facts, frame)
   return true
 end
 
+-- Returns the share of a tenant in a rank: `weight`, `cost` and `open`; the lane's `window`; and
+-- `mean`, the cost of all tenants' generations, or false.
+local function shareOf(ready, rank, tenant)
+  local of = ' ' .. rank .. ' ' .. tenant
+  local found = redis.call('HMGET', laneKeyOf('window', ready), 'of ' .. tenant, 'cost' .. of, 'open' .. of, 'cost',
+    'window')
+  local mean = found[4] and tonumber(found[4])
+  return {weight = tonumber(found[1] or '1'), cost = tonumber(found[2] or mean or '1'), open = tonumber(found[3] or '0'),
+    mean = mean, window = tonumber(found[5] or '1')}
+end
+
+local function noteShare(ready, rank, tenant, cost, open, mean)
+  local window, of = laneKeyOf('window', ready), ' ' .. rank .. ' ' .. tenant
+  redis.call('HSET', window, 'cost' .. of, cost, 'open' .. of, open)
+  if mean then redis.call('HSET', window, 'cost', mean) end
+end
+
 -- Serve the next tenant of a rank, until the tenant behind it is next.
 -- Returns how many requests went to ready.
 local function serve(ready, rank, turn, most, now)
   local queue, parked = laneKeyOf('queue', ready), laneKeyOf('parked', ready)
   local ranked = queue .. ':' .. rank
   local tenant, at, behind = turn[1], tonumber(turn[2]), tonumber(turn[4])
-  local weight = tonumber(redis.call('HGET', laneKeyOf('window', ready), 'of ' .. tenant) or '1')
+  local own = shareOf(ready, rank, tenant)
+  local weight, cost = own.weight, math.max(1, own.cost)
   local count = most
-  if behind then count = math.min(most, math.floor((behind - at) * weight) + 1) end
+  if behind then count = math.min(most, math.floor((behind - at) * weight / cost) + 1) end
   local popped = redis.call('ZPOPMIN', ranked .. ':' .. tenant, count)
   if #popped == 0 then
     redis.call('ZREM', ranked, tenant)
@@ -147,7 +170,8 @@ local function serve(ready, rank, turn, most, now)
   end
   -- A call that parks again later must not believe that these keys still exist.
   noted = {}
-  redis.call('ZADD', ranked, at + served / weight, tenant)
+  redis.call('ZADD', ranked, at + served * cost / weight, tenant)
+  noteShare(ready, rank, tenant, cost, own.open + served)
   return served
 end
 
@@ -174,6 +198,27 @@ local function unpark(ready, most)
   end
   writeSequences()
   return moved
+end
+
+-- A cost moves towards the newest generation's by this part of the difference.
+local NEWEST = 1 / 8
+
+-- Charge a generation that leaves a lane with parked requests for its tokens, in place of the cost
+-- that it had until now; and the generations that are still open for their new cost. A tenant
+-- without parked requests owes nothing.
+--   `name`  as in `open` (load.lua)   `used`  its tokens; 0 for a request that no worker has run
+local function noteUsed(ready, name, used)
+  local tenant, noted = name:match('^[^:]*:[^:]*:([^:]*)'), redis.pcall('HMGET', 'out:' .. name, 'parked', 'terms')
+  local rank = readTerms(noted[1] or noted[2])
+  local own = shareOf(ready, rank, tenant)
+  if used == 0 and not own.mean then return end
+  local mean = own.mean or used
+  local cost = own.mean and own.cost + NEWEST * (used - own.cost) or used
+  -- Requests that come and go in other ways than by a refill and a commit may not add up for ever.
+  local open = math.max(-own.window, math.min(own.open, own.window)) - 1
+  noteShare(ready, rank, tenant, cost, open, mean + NEWEST * (used - mean))
+  local more = used - own.cost + open * (cost - own.cost)
+  redis.call('ZADD', laneKeyOf('queue', ready) .. ':' .. rank, 'XX', 'INCR', more / own.weight, tenant)
 end
 
 -- Refill a lane with parked requests after `left` entries have left the ready stream. If the window

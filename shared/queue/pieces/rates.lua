@@ -9,10 +9,16 @@
 -- Returns for each request with rates a list of these, each with its charge.
 local function ratesByRequest(rates)
   local ratesOf = {}
-  for _, rate in ipairs(rates) do
-    for i, request in ipairs(rate.of) do
-      ratesOf[request] = ratesOf[request] or {}
-      table.insert(ratesOf[request], {rate = rate, charge = rate.charges and rate.charges[i]})
+  for n = 1, #rates do
+    local rate = rates[n]
+    local uncharged, of, charges = {rate = rate}, rate.of, rate.charges
+    for i = 1, #of do
+      local own = ratesOf[of[i]]
+      if not own then
+        own = {}
+        ratesOf[of[i]] = own
+      end
+      own[#own + 1] = charges and {rate = rate, charge = charges[i]} or uncharged
     end
   end
   return ratesOf
@@ -64,22 +70,46 @@ local function tooSoonFor(own, us, inTokens)
   return nil
 end
 
+-- Returns how much is left of a rate, and the µs until it is rested.
+local function standingOf(rate, us)
+  local owed = rate.rested.items - us
+  return math.max(0, math.floor((rate.burst * rate.period - owed) / rate.period)), owed
+end
+
 -- Count a request in its rates, and add to `answer`, first for the rates of requests and then for
 -- those of tokens, the name of the rate of which the least is left, how much is left of it, and the
 -- µs until its owner is rested.
 --   isNew  whether the request was admitted now: only then it costs tokens
 local function chargeRates(own, us, answer, isNew)
-  local least = {}
+  local named, least, tokens
   for i = 1, #own do
     local rate, charge = own[i].rate, own[i].charge
     local cost = not charge and 1 or isNew and charge[1] or 0
-    local rested = rate.rested.items + cost * rate.period
-    rate.rested.items = rested
-    local left = math.max(0, math.floor((rate.burst * rate.period - (rested - us)) / rate.period))
-    local kind = charge and 2 or 1
-    if not least[kind] or left < least[kind][2] then least[kind] = {rate.name, left, rested - us} end
+    rate.rested.items = rate.rested.items + cost * rate.period
+    local left, reset = standingOf(rate, us)
+    if charge then
+      if not tokens or left < tokens[2] then tokens = {rate.name, left, reset} end
+    elseif not named or left < least then
+      named, least = named or #answer + 1, left
+      answer[named], answer[named + 1], answer[named + 2] = rate.name, left, reset
+    end
   end
-  for kind = 1, 2 do
-    for _, value in ipairs(least[kind] or {}) do answer[#answer + 1] = value end
+  for i = 1, tokens and 3 or 0 do answer[#answer + 1] = tokens[i] end
+end
+
+-- The rates of a call with a single request: `early` is the answer if its client has sent too many
+-- before, and `charged` counts it and returns its answer.
+local function ratesOfOne(load, rates, us)
+  readRates(load, rates, us)
+  local own = {}
+  for i = 1, #rates do own[i] = {rate = rates[i]} end
+  local one = {early = tooSoonFor(own, us, false)}
+  function one.charged(said)
+    local answer = {said}
+    if #rates == 0 then return answer end
+    chargeRates(own, us, answer, true)
+    writeRates(load, rates)
+    return answer
   end
+  return one
 end

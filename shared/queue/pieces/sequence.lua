@@ -6,6 +6,7 @@
 -- nothing more can fail for the request, because a later request of the call may be for the same
 -- sequence.
 -- record sequence: unpackSequence packSequence newSequence
+-- include held.lua
 local UNREADABLE = 'the facts of a sequence cannot be read'
 
 local sequencesByBase = {}
@@ -60,21 +61,26 @@ local function sequenceOf(base, name)
   return facts or nil
 end
 
--- Does the same, but unreadable facts, which a person changed by hand, count as no sequence: no
--- step could continue from such facts.
+-- Set the facts of a sequence that this call has looked up; nil removes the sequence.
+local function noteSequence(base, name, facts)
+  local all = sequencesOf(base)
+  if not facts ~= not all.found[name] then
+    local tenant = name:match('^[^:]*')
+    all.held = all.held or {}
+    all.held[tenant] = (all.held[tenant] or 0) + (facts and 1 or -1)
+  end
+  all.found[name], all.changed[name] = facts or false, true
+end
+
+-- Does the same as sequenceOf, but unreadable facts, which a person changed by hand, count as no
+-- sequence: no step could continue from such facts.
 local function readableSequence(base, name)
   local whole, facts = pcall(sequenceOf, base, name)
   if whole then return facts end
   local all = sequencesOf(base)
   if all.failed then error(all.failed) end
-  all.found[name], all.changed[name] = false, true
+  noteSequence(base, name, nil)
   return nil
-end
-
--- Set the facts of a sequence; nil removes the sequence.
-local function noteSequence(base, name, facts)
-  local all = sequencesOf(base)
-  all.found[name], all.changed[name] = facts or false, true
 end
 
 -- Set the facts of a sequence that this call has looked up and not taken apart, as their text.
@@ -84,7 +90,7 @@ local function noteFacts(base, name, text)
 end
 
 local function writeSequences()
-  for _, all in pairs(sequencesByBase) do
+  for base, all in pairs(sequencesByBase) do
     local fields, gone = {}, {}
     for name in pairs(all.changed) do
       if all.found[name] then
@@ -102,6 +108,8 @@ local function writeSequences()
       redis.call('HDEL', all.key, unpack(gone, i, math.min(i + FIELDS_AT_ONCE - 1, #gone)))
     end
     all.changed = {}
+    if all.held then changeHeld(base, all.held) end
+    all.held = nil
   end
 end
 

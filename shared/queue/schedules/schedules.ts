@@ -41,6 +41,11 @@ export async function placeOfSchedule(redis: RedisClient, { tenant, id }: Schedu
   return (await redis.zrevrank(scheduleKeys.ids(tenant), id)) ?? undefined;
 }
 
+/** How many schedules the tenant has, those included that have ended. */
+export function countSchedules(redis: RedisClient, tenant: string): Promise<number> {
+  return redis.zcard(scheduleKeys.ids(tenant));
+}
+
 export interface DueSchedule extends ScheduleName {
   /** Redis ms. */
   readonly at: number;

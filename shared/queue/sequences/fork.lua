@@ -9,6 +9,8 @@
 --   ARGV.fork       name of the new sequence
 --   ARGV.idle       ms for which a sequence lives between its steps
 --   ARGV.most       most live sequences
+--   ARGV.mostOfTenant
+--                   most live sequences of the tenant, of all models; '' for no limit
 --   ARGV.step       number of the step, counted from the START; '' for the last step that has ended
 --   ARGV.record     key of the change's record (once.lua)
 --   ARGV.digest     of the client's order
@@ -20,7 +22,8 @@
 --           {'exists'}                the new id names another live sequence
 --           {'busy', view} {'future', view} {'gone', view}
 --                                     there is no such checkpoint (view.lua); the old sequence
---           {'too-many-sequences'}    refused
+--           {'too-many-sequences'} {'too-many-of-tenant'}
+--                                     refused
 --           {'mismatch'}              the Idempotency-Key belongs to another change
 -- include view.lua
 -- include once.lua
@@ -42,7 +45,8 @@ end
 if at ~= '' and redis.call('GETRANGE', versionKey(base, oldName, at), 0, #ON_DISK - 1) == ON_DISK then
   return {'asleep', viewOf(base, oldName, old), at}
 end
-if not new and liveTogether() >= tonumber(ARGV.most) then return {'too-many-sequences'} end
+local tooMany = not new and refusesAnother(base, newName:match('^[^:]*'))
+if tooMany then return {tooMany} end
 clearLapsed(base, newName, new, tonumber(ARGV.idle))
 
 local fresh = newSequence()

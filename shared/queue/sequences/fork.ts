@@ -16,7 +16,7 @@ export type Forking =
   | { readonly said: "forked" | "busy" | "future" | "gone"; readonly view: SequenceView }
   /** The checkpoint of this version lies on disk, and the caller has to wake it first. */
   | { readonly said: "asleep"; readonly version: string }
-  | { readonly said: "unknown" | "exists" | "too-many-sequences" | "mismatch" };
+  | { readonly said: "unknown" | "exists" | "too-many-sequences" | "too-many-of-tenant" | "mismatch" };
 
 const script = defineScript(
   new URL("./fork.lua", import.meta.url),
@@ -24,11 +24,11 @@ const script = defineScript(
     const [first, view, version] = list(reply);
     if (version !== undefined) return { said: word(first, ["asleep"]), version: text(version) };
     if (view !== undefined) return { said: word(first, ["forked", "busy", "future", "gone"]), view: viewOf(view) };
-    return { said: word(first, ["unknown", "exists", "too-many-sequences", "mismatch"]) };
+    return { said: word(first, ["unknown", "exists", "too-many-sequences", "too-many-of-tenant", "mismatch"]) };
   },
   {
     keys: ["sequences", "live", { others: [] }],
-    args: ["base", "sequence", "fork", "idle", "most", "step", "record", "digest", "ttl"],
+    args: ["base", "sequence", "fork", "idle", "most", "mostOfTenant", "step", "record", "digest", "ttl"],
     durable: true,
   },
 );
@@ -53,6 +53,7 @@ export function fork(
     fork: name,
     idle: terms.maxIdleMs,
     most: terms.liveSequences,
+    mostOfTenant: terms.mostOfTenant ?? "",
     step: step ?? "",
     ...onceArgs(sequence, once),
   });

@@ -12,12 +12,15 @@
 --   ARGV.idle       ms for which a sequence lives between its steps
 --   ARGV.kept       TTL ms of the checkpoint from the transaction
 --   ARGV.most       most live sequences
+--   ARGV.mostOfTenant
+--                   most live sequences of the tenant, of all models; '' for no limit
 --   ARGV.record     key of the change's record (once.lua)
 --   ARGV.digest     of the client's order
 --   ARGV.ttl        TTL ms of the record
 --   Returns {'imported', view}      done, by this call or by an earlier call
 --           {'exists'}              the id names another live sequence
---           {'too-many-sequences'}  refused
+--           {'too-many-sequences'} {'too-many-of-tenant'}
+--                                   refused
 --           {'mismatch'}            the Idempotency-Key belongs to another change
 -- include view.lua
 -- include once.lua
@@ -38,7 +41,8 @@ end
 local before = answeredBefore(ARGV.record, ARGV.digest)
 if before then return without(before) end
 if isLive then return without({'exists'}) end
-if not old and liveTogether() >= tonumber(ARGV.most) then return without({'too-many-sequences'}) end
+local tooMany = not old and refusesAnother(base, name:match('^[^:]*'))
+if tooMany then return without({tooMany}) end
 clearLapsed(base, name, old, idle)
 
 local keptUntil = now + tonumber(ARGV.kept)

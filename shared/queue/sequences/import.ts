@@ -13,18 +13,31 @@ import { viewOf, type SequenceView } from "./view.js";
 
 export type Importing =
   | { readonly said: "imported"; readonly view: SequenceView }
-  | { readonly said: "exists" | "too-many-sequences" | "mismatch" };
+  | { readonly said: "exists" | "too-many-sequences" | "too-many-of-tenant" | "mismatch" };
 
 const script = defineScript(
   new URL("./import.lua", import.meta.url),
   (reply): Importing => {
     const [first, view] = list(reply);
     if (view !== undefined) return { said: word(first, ["imported"]), view: viewOf(view) };
-    return { said: word(first, ["exists", "too-many-sequences", "mismatch"]) };
+    return { said: word(first, ["exists", "too-many-sequences", "too-many-of-tenant", "mismatch"]) };
   },
   {
     keys: ["sequences", "live", { others: [] }],
-    args: ["base", "sequence", "pin", "step", "version", "idle", "kept", "most", "record", "digest", "ttl"],
+    args: [
+      "base",
+      "sequence",
+      "pin",
+      "step",
+      "version",
+      "idle",
+      "kept",
+      "most",
+      "mostOfTenant",
+      "record",
+      "digest",
+      "ttl",
+    ],
     durable: true,
   },
 );
@@ -68,6 +81,7 @@ export function importSequence(
     idle: terms.maxIdleMs,
     kept: ttlMs,
     most: terms.liveSequences,
+    mostOfTenant: terms.mostOfTenant ?? "",
     ...onceArgs(sequence, once),
   };
   return script(redis, makingKeys(redis, sequence, terms), args, ahead);

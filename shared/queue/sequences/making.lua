@@ -10,6 +10,16 @@ local function liveTogether()
   return count
 end
 
+-- Returns why the tenant may have no other sequence, as the script's answer, or nil.
+local function refusesAnother(base, tenant)
+  if ARGV.mostOfTenant ~= '' then
+    local count = heldBy(base, tenant)
+    for i = 1, #KEYS.others do count = count + heldBy(KEYS.others[i]:sub(#'live:' + 1), tenant) end
+    if count >= tonumber(ARGV.mostOfTenant) then return 'too-many-of-tenant' end
+  end
+  return liveTogether() >= tonumber(ARGV.most) and 'too-many-sequences' or nil
+end
+
 -- Remove the checkpoints of a sequence that has idled out, `idle` ms after its last step, because a
 -- new sequence takes its name.
 local function clearLapsed(base, name, seq, idle)

@@ -10,6 +10,8 @@ export interface SequenceTerms {
    * makes no sequence.
    */
   readonly liveSequences: number;
+  /** The same of the tenant's sequences, of all models; absent: no limit. */
+  readonly mostOfTenant?: number | undefined;
   /** How many buckets the deployment has: outside of a Cluster their sequences count together. */
   readonly buckets: number;
 }

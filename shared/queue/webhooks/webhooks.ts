@@ -11,6 +11,10 @@ export function readWebhooks(redis: RedisClient, tenant: string): Promise<string
   return redis.hvals(webhookKeys.webhooks(tenant));
 }
 
+export function countWebhooks(redis: RedisClient, tenant: string): Promise<number> {
+  return redis.hlen(webhookKeys.webhooks(tenant));
+}
+
 /** Every tenant that has or had webhooks, with the revision of its webhooks. */
 export async function readRevisions(redis: RedisClient): Promise<ReadonlyMap<string, number>> {
   const found = await redis.hgetall(webhookKeys.revisions);

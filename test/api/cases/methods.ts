@@ -51,6 +51,7 @@ export const PATHS = [
   ...["", "/none", "/none/rotate"].map((rest) => `/v2/keys${rest}`),
   "/v2/tickets",
   ...["", "/none"].map((rest) => `/v2/tenants${rest}`),
+  "/v2/usage",
   "/v1/models",
   "/v1/models/none",
   "/v1/completions",

@@ -36,10 +36,12 @@ export interface StepOf {
   readonly input: { readonly name: string; readonly shape: readonly number[]; readonly datatype: string };
   /** The input's elements, little-endian. */
   readonly data: Buffer;
+  /** The API key; absent: none. */
+  readonly key?: string | undefined;
 }
 
 /** @returns a step's whole HTTP request, with binary tensors both ways */
-export function stepRequest(model: string, { sequence, start, input, data }: StepOf): Buffer {
+export function stepRequest(model: string, { sequence, start, input, data, key }: StepOf): Buffer {
   const json = Buffer.from(
     JSON.stringify({
       parameters: { sequence_id: sequence, sequence_start: start, sequence_end: false, binary_data_output: true },
@@ -48,6 +50,7 @@ export function stepRequest(model: string, { sequence, start, input, data }: Ste
   );
   const head =
     `POST /v2/models/${model}/infer HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/octet-stream\r\n` +
+    (key === undefined ? "" : `Authorization: Bearer ${key}\r\n`) +
     `Inference-Header-Content-Length: ${json.length}\r\nContent-Length: ${json.length + data.length}\r\n\r\n`;
   return Buffer.concat([Buffer.from(head), json, data]);
 }

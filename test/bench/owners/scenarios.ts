@@ -3,6 +3,7 @@
  * because a gateway asks Redis about a key once.
  */
 import type { IncomingMessage } from "node:http";
+import { RequestBudget } from "../../../gateway/admission/budget.js";
 import { Audit } from "../../../gateway/auth/audit.js";
 import { Authenticator } from "../../../gateway/auth/authenticator.js";
 import { newKey } from "../../../gateway/auth/key.js";
@@ -64,9 +65,18 @@ export function ownersScenarios(): Scenarios<OwnersRound> {
   const known = new Map<string, KnownKey>(
     made.map(({ record }) => [record.id, { key: { ...record, scopes: usualScopes }, tenant: undefined }]),
   );
-  const authenticator = new Authenticator({ keys: { find: (id) => known.get(id) }, peppers: [pepper], now: () => 1 });
+  const authenticator = new Authenticator({
+    keys: { find: (id) => known.get(id), peek: (id) => known.get(id) },
+    peppers: [pepper],
+    now: () => 1,
+  });
   const tenants = {
-    termsOf: () => Promise.resolve({ mayUse: () => true, limited: { id: "", limits: {} }, budget: undefined }),
+    termsOf: () =>
+      Promise.resolve({
+        mayUse: () => true,
+        limited: { id: "", limits: {} },
+        budget: new RequestBudget({ rates: [] }),
+      }),
   };
   const readers = { add: () => () => undefined };
   const guard = keyGuard({ authenticator, tenants, readers }, new Set());

@@ -14,6 +14,12 @@ const whole = simulated.workers >= 1_000 && simulated.gateways >= 100;
 
 export const queueFigures: Figures = [
   ...stepFigures("a step, tensors of 4 bytes", { inner: 3, scriptBytes: 300, redisUs: 55 }, ({ stepCost }) => stepCost),
+  ...stepFigures("a step, tensors of 4 bytes, of a key with every limit", {}, ({ limitedStepCost }) => limitedStepCost),
+  {
+    name: "  CPU of Redis, µs more than without",
+    most: 3,
+    of: ({ stepCost, limitedStepCost }) => stepCost && limitedStepCost && limitedStepCost.redisUs - stepCost.redisUs,
+  },
   ...stepFigures("a step, state 2×128", { inner: 3, redisUs: 55 }, ({ smallStepCost }) => smallStepCost),
   ...stepFigures("a step, state 2×1024", { inner: 3, redisUs: 90 }, ({ largeStepCost }) => largeStepCost),
   { name: "a token, 64 streams: CPU of Redis, µs", most: 8, of: ({ tokenCost }) => tokenCost?.redisUs },
@@ -54,6 +60,15 @@ export const queueFigures: Figures = [
     goal: "lease + 200 = 1200",
     of: ({ deadWorker }) => deadWorker?.longestMs,
   },
+  {
+    name: "100,000 keys of 10,000 tenants (--quick: a tenth): bytes of Redis each",
+    most: 500,
+    of: ({ manyKeys }) => manyKeys?.bytesEach,
+  },
+  { name: "  a gateway that has seen a fifth of them: MB more", most: 50, of: ({ manyKeys }) => manyKeys?.gatewayMb },
+  { name: "  first use of a key: median, ms", most: 5, of: ({ manyKeys }) => manyKeys?.firstUseMs },
+  { name: "  a known key: median, ms", of: ({ manyKeys }) => manyKeys?.knownMs },
+  { name: "  a page of 100 keys: median, ms", most: 20, of: ({ manyKeys }) => manyKeys?.pageMs },
   { name: "a worker's start, one model: CPU, ms", most: 800, of: ({ workerStart }) => workerStart?.cpuMs },
   { name: "a gateway's start: CPU, ms", most: 300, of: ({ workerStart }) => workerStart?.gatewayMs },
   { name: "the start of a jobs process: CPU, ms", most: 400, of: ({ workerStart }) => workerStart?.jobsMs },

@@ -51,11 +51,11 @@ export function configured(text: string, { name, delayMs = 0.5, batch = 32, idle
 }
 
 /** @returns the HTTP request of a step that adds the sequence's own number to its sum */
-export function addingStep(model: string, sequence: number, start: boolean): Buffer {
+export function addingStep(model: string, sequence: number, start: boolean, key?: string): Buffer {
   const data = Buffer.alloc(4);
   data.writeInt32LE(sequence);
   const input = { name: "INPUT", shape: [1, 1], datatype: "INT32" };
-  return stepRequest(model, { sequence, start, input, data });
+  return stepRequest(model, { sequence, start, input, data, key });
 }
 
 /**

@@ -12,6 +12,7 @@ import type { Scenarios } from "../support/rounds.js";
 import type { Timing } from "../steps/scenarios.js";
 import type { StreamReferenceJob } from "../streams/reference.js";
 import { measureLiveness, measureWideRead, type LivenessCost, type WideReadCost } from "./alone.js";
+import { measureManyKeys, type ManyKeysCost } from "./many-keys.js";
 import { measureDeadWorker, type DeadWorkerResult } from "./dead-worker.js";
 import { measureHolding, measureOpenRequests, type HoldingCost, type OpenRequestsCost } from "./held.js";
 import { measureIdleSequences, type IdleSequencesCost } from "./idle-sequences.js";
@@ -25,6 +26,7 @@ import { measureWorkerStart, type WorkerStart } from "./worker-start.js";
 
 export interface QueueRound {
   stepCost: StepCost;
+  limitedStepCost: StepCost;
   smallStepCost: StepCost;
   largeStepCost: StepCost;
   tokenCost: TokenCost;
@@ -37,10 +39,12 @@ export interface QueueRound {
   deadWorker: DeadWorkerResult;
   workerStart: WorkerStart;
   manyWorkers: ManyWorkersCost;
+  manyKeys: ManyKeysCost;
 }
 
 export const queueNames: readonly (keyof QueueRound)[] = [
   "stepCost",
+  "limitedStepCost",
   "smallStepCost",
   "largeStepCost",
   "tokenCost",
@@ -53,6 +57,7 @@ export const queueNames: readonly (keyof QueueRound)[] = [
   "deadWorker",
   "workerStart",
   "manyWorkers",
+  "manyKeys",
 ];
 
 export interface QueuePlan {
@@ -123,23 +128,17 @@ export function queueScenarios({ folder, timing, quick, progress }: QueuePlan): 
     const repository = await repositoryOf("tensors");
     return measureStepCost({ folder, repository, model: model.name, payload, load, measureMs });
   };
-  const sums = (port: number, loopMs: number) => {
-    const job: SumsJob = { port, model: SUM.name, loopMs };
+  const sums = (port: number, loopMs: number, key?: string) => {
+    const job: SumsJob = { port, model: SUM.name, loopMs, key };
     return runChild<SumsJob, SumsResult>(new URL("./sums.js", import.meta.url), job);
   };
+  const sumsPlan = async () => {
+    const repository = await repositoryOf("sums");
+    return { folder, repository, model: SUM.name, payload: STEP_BYTES, load: sums, measureMs, monitored: true };
+  };
   return {
-    async stepCost() {
-      const repository = await repositoryOf("sums");
-      return measureStepCost({
-        folder,
-        repository,
-        model: SUM.name,
-        payload: STEP_BYTES,
-        load: sums,
-        measureMs,
-        monitored: true,
-      });
-    },
+    stepCost: async () => measureStepCost(await sumsPlan()),
+    limitedStepCost: async () => measureStepCost({ ...(await sumsPlan()), isLimited: true }),
     smallStepCost: () => stepsOf(tiny),
     largeStepCost: () => stepsOf(large),
     async tokenCost() {
@@ -153,6 +152,7 @@ export function queueScenarios({ folder, timing, quick, progress }: QueuePlan): 
     liveness: () => measureLiveness({ folder, timing }),
     wideRead: () => measureWideRead({ folder, timing }),
     workerStart: () => measureWorkerStart(folder),
+    manyKeys: () => measureManyKeys({ folder, keys: quick ? 10_000 : 100_000 }),
     async manyWorkers() {
       const repository = await repositoryOf("sums");
       const fleets = { few: FEW_WORKERS, many: quick ? SOME_WORKERS : MANY_WORKERS };

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Redis } from "ioredis";
 import { startBenchFleet, type BenchFleet } from "../support/fleet.js";
+import { keyedSettings, makeLimitedKey } from "./limited-key.js";
 import { describeCalls, innerCalls, readCounters, spentBetween } from "./counters.js";
 import { openMonitor } from "./monitor.js";
 import { asking, pause, type RowResult } from "./window.js";
@@ -16,10 +17,12 @@ export interface StepsPlan {
   /** Bytes of a step's tensors, states included. Each tensor travels to Redis once. */
   readonly payload: number;
   /** Loads the gateway at this port for a while, and checks every answer. */
-  readonly load: (port: number, ms: number) => Promise<Pick<RowResult, "checked" | "wrong">>;
+  readonly load: (port: number, ms: number, key?: string) => Promise<Pick<RowResult, "checked" | "wrong">>;
   readonly measureMs: number;
   /** Whether to count the bytes that scripts get, which takes a second run. */
   readonly monitored?: boolean;
+  /** Whether the load comes with an API key that has every limit. */
+  readonly isLimited?: boolean;
 }
 
 export interface StepCost extends RowResult {
@@ -41,19 +44,22 @@ const SETTLED_MS = 300;
 const MONITORED_MS = 800;
 
 export async function measureStepCost(plan: StepsPlan): Promise<StepCost> {
-  const { repository, model, payload, load, measureMs, monitored = false } = plan;
+  const { repository, model, payload, measureMs, monitored = false, isLimited = false } = plan;
   const folder = mkdtempSync(join(plan.folder, "steps-"));
   const env = { BATON_MODELS: model, BATON_LOG_LEVEL: "debug" };
-  const fleet = await startBenchFleet({ folder, repository, models: [model], workers: 1, env });
+  const common = isLimited ? keyedSettings(folder) : {};
+  const fleet = await startBenchFleet({ folder, repository, models: [model], workers: 1, env, common });
   try {
     return await asking(fleet.redis, async (redis) => {
+      const key = isLimited ? await makeLimitedKey(fleet.redis.url) : undefined;
+      const load = (port: number, ms: number) => plan.load(port, ms, key);
       const from = await readCounters(redis);
       const startedAt = Date.now();
       const { checked, wrong } = await load(fleet.port, measureMs);
       const batches = fleet.batches(startedAt, Date.now());
       await pause(SETTLED_MS);
       const spent = spentBetween(from, await readCounters(redis));
-      const script = monitored ? await monitorSteps(plan, fleet, redis) : NOT_MONITORED;
+      const script = monitored ? await monitorSteps(load, fleet, redis) : NOT_MONITORED;
       // Steps come and go by batches, so a window in the middle of the run would count only one end
       // of some steps. The whole run has as many admissions as answers.
       const steps = checked;
@@ -83,7 +89,7 @@ export async function measureStepCost(plan: StepsPlan): Promise<StepCost> {
 const NOT_MONITORED = { bytes: Number.NaN, checked: 0, wrong: 0 };
 
 /** A short run of its own, because monitoring slows Redis down. */
-async function monitorSteps({ load }: StepsPlan, { redis: { port: redisPort }, port }: BenchFleet, redis: Redis) {
+async function monitorSteps(load: StepsPlan["load"], { redis: { port: redisPort }, port }: BenchFleet, redis: Redis) {
   const monitor = await openMonitor({ port: redisPort, redis });
   const { checked, wrong } = await load(port, MONITORED_MS);
   const { scriptBytes } = await monitor.stop();

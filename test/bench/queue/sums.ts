@@ -17,6 +17,8 @@ export interface SumsJob {
   readonly loopMs?: number;
   /** A fixed rate of steps a second within that time, instead of a step per answer. */
   readonly perSecond?: number;
+  /** The API key; absent: none. */
+  readonly key?: string | undefined;
 }
 
 export interface SumsResult {
@@ -31,7 +33,7 @@ export interface SumsResult {
 const TICK_MS = 5;
 const CONNECTIONS = 128;
 
-await serveJob(async ({ port, model, begin, loopMs = 0, perSecond }: SumsJob): Promise<SumsResult> => {
+await serveJob(async ({ port, model, begin, loopMs = 0, perSecond, key }: SumsJob): Promise<SumsResult> => {
   const startedAt = performance.now();
   let begun = 0;
   let open = CONNECTIONS;
@@ -51,7 +53,7 @@ await serveJob(async ({ port, model, begin, loopMs = 0, perSecond }: SumsJob): P
         }
         if (begin === undefined) step = (step + 1) % STEPS;
         else [sequence, step] = [++begun, 0];
-        connection.send(addingStep(model, sequence, step === 0));
+        connection.send(addingStep(model, sequence, step === 0, key));
       };
       const connection = await Connection.open(
         port,

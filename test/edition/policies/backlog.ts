@@ -16,6 +16,8 @@ export interface Asked {
   readonly tenant?: string;
   readonly parameters?: Readonly<Record<string, unknown>>;
   readonly headers?: Readonly<Record<string, string>>;
+  /** Another request than one to `echo-int32`. */
+  readonly other?: { readonly path: string; readonly body: object };
 }
 
 export class Backlog {
@@ -48,10 +50,11 @@ export class Backlog {
   }
 
   /** @returns the answer to one request */
-  ask({ name, tenant, parameters = {}, headers: more = {} }: Asked): Promise<Said> {
+  ask({ name, tenant, parameters = {}, headers: more = {}, other }: Asked): Promise<Said> {
     const headers = tenant === undefined ? more : { [TENANT_HEADER]: tenant, ...more };
-    const body = { parameters, inputs: [{ name: "INPUT", datatype: "INT32", shape: [1, 1], data: [1] }] };
-    const said = ask(`${this.#served.url}/v2/models/echo-int32/infer`, body, { headers, patienceMs: 120_000 });
+    const echoed = { parameters, inputs: [{ name: "INPUT", datatype: "INT32", shape: [1, 1], data: [1] }] };
+    const { path, body } = other ?? { path: "/v2/models/echo-int32/infer", body: echoed };
+    const said = ask(`${this.#served.url}${path}`, body, { headers, patienceMs: 120_000 });
     const noted = said.then((answer) => {
       if (answer.status === 200) this.answered.push(name);
       return answer;

@@ -3,12 +3,18 @@
  * and clients that never read.
  */
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import type { ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { Readable } from "node:stream";
+import { connect as connectTls } from "node:tls";
 import { describe, expect, it, vi } from "vitest";
 import { WebSocketEndpoint } from "../../../gateway/api/streams/websocket.js";
+import { openCertificates } from "#shared/http/certificates.js";
 import { RequestService } from "../../../gateway/service/requests.js";
+import { makeCertificates } from "../../support/certificates.js";
 import { TestGateway, useGateway } from "../../support/gateway/test-gateway.js";
 import { rawExchange } from "../../support/gateway/http.js";
 import { until } from "../../support/until.js";
@@ -254,11 +260,11 @@ describe("a client that takes nothing of what waits for it", () => {
    * Sends the bytes and reads nothing.
    * @returns the connection, and a promise of its close
    */
-  async function ask(port: number, bytes: Buffer): Promise<{ socket: Socket; closed: Promise<void> }> {
-    const socket = connect(port, "127.0.0.1");
+  async function ask(port: number, bytes: Buffer, ca?: Buffer): Promise<{ socket: Socket; closed: Promise<void> }> {
+    const socket = ca === undefined ? connect(port, "127.0.0.1") : connectTls({ host: "127.0.0.1", port, ca });
     socket.on("error", () => undefined);
     const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
-    await new Promise<void>((resolve) => socket.once("connect", resolve));
+    await new Promise<void>((resolve) => socket.once(ca === undefined ? "connect" : "secureConnect", resolve));
     socket.pause();
     await new Promise<void>((resolve) =>
       Readable.from([bytes]).on("data", (piece) => socket.write(piece, () => resolve())),
@@ -266,13 +272,24 @@ describe("a client that takes nothing of what waits for it", () => {
     return { socket, closed };
   }
 
-  it("is cut, one that takes it slowly is not", async () => {
+  /** A certificate for a gateway, and the authority that clients trust. */
+  async function certified() {
+    const folder = mkdtempSync(join(tmpdir(), "baton-tls-"));
+    const { ca, server } = await makeCertificates(folder);
+    const settings = { BATON_TLS_CERT_FILE: server.cert, BATON_TLS_KEY_FILE: server.key };
+    const made = { certificates: openCertificates(settings, () => undefined), ca: readFileSync(ca) };
+    rmSync(folder, { recursive: true });
+    return made;
+  }
+
+  it.each([["plain"], ["TLS"]])("is cut, one that takes it slowly is not (%s)", async (manner) => {
     const limits = { stallMs: 2_000 };
-    const strict = await TestGateway.start({ server: { limits } });
+    const { certificates, ca } = manner === "TLS" ? await certified() : {};
+    const strict = await TestGateway.start({ server: { limits, certificates } });
     const cut = () => strict.logged.filter(({ line }) => line.startsWith("connection cut"));
     const sockets = await serverSockets(async () => {
-      const silent = await Promise.all(Array.from({ length: 8 }, () => ask(strict.port, large)));
-      const slow = await ask(strict.port, Buffer.concat([large, large]));
+      const silent = await Promise.all(Array.from({ length: 8 }, () => ask(strict.port, large, ca)));
+      const slow = await ask(strict.port, Buffer.concat([large, large]), ca);
       let read = 0;
       const reading = setInterval(() => (read += (slow.socket.read(32_768) as Buffer | null)?.length ?? 0), 15);
       slow.socket.on("readable", () => undefined);
@@ -287,6 +304,7 @@ describe("a client that takes nothing of what waits for it", () => {
     for (const { fields } of cut()) expect(fields["unreadBytes"]).toBeGreaterThan(0);
     expect(sockets.size).toBe(9);
     await strict.server.close(0);
+    certificates?.close();
   });
 
   it("is cut sooner where too much waits for all, and those who read are not", async () => {

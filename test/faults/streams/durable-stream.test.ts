@@ -3,7 +3,7 @@ import { readDurably, type DurableReadingPlan } from "../../support/streams/dura
 import { StreamLab } from "../../support/streams/lab.js";
 import { Reader } from "../../support/streams/reader.js";
 import { submitInBackground } from "../../support/streams/front-doors.js";
-import { holderOf, readStored } from "../../support/streams/stored.js";
+import { holderOf, readStored, slowDown } from "../../support/streams/stored.js";
 import { until } from "../../support/until.js";
 import { readFromNats } from "../../support/streams/nats-reader.js";
 import { nth } from "../pace.js";
@@ -15,7 +15,7 @@ const FROZEN_MS = 60_000;
 let lab: StreamLab;
 
 beforeAll(async () => {
-  const fleet = { gateways: 2, workers: 2, models: ["gen-mha"], direct: true, leaseMs: FROZEN_MS };
+  const fleet = { gateways: 2, workers: 2, models: ["gen-mha"], leaseMs: FROZEN_MS };
   lab = await StreamLab.open({ seed, fleet });
 }, timeoutMs);
 afterAll(() => lab.close());
@@ -29,6 +29,7 @@ describe("a request whose worker and then a gateway are killed while many read i
       const parameters = { max_tokens: 1_200, temperature: 1, seed };
       const ask = { name: "durable", model: "gen-mha", prompt: "the baton", parameters };
       await lab.learn([ask]);
+      slowDown(fleet);
       const id = await submitInBackground(second.url, ask);
       const path = `/v2/requests/${id}/stream`;
       const same = () => first.url + path;
@@ -39,6 +40,7 @@ describe("a request whose worker and then a gateway are killed while many read i
       // While the worker is frozen, the stream stops in the middle, and all readers come there.
       const holder = await holderOf(redis, fleet.workers, id);
       holder.freeze();
+      fleet.lines.workerRedis.heal();
       const pieces: number[] = [];
       const read = (i: number, plan: Omit<DurableReadingPlan, "onPiece">) =>
         readDurably({ ...plan, onPiece: (count) => (pieces[i] = count) });

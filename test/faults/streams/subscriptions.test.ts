@@ -1,10 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Fleet } from "../../support/fleet/fleet.js";
 import { readDurably } from "../../support/streams/durable-reader.js";
 import { StreamLab } from "../../support/streams/lab.js";
 import { Reader } from "../../support/streams/reader.js";
 import { submitInBackground } from "../../support/streams/front-doors.js";
-import { holderOf, readStored } from "../../support/streams/stored.js";
+import { holderOf, readStored, slowDown } from "../../support/streams/stored.js";
 import { subjectOfLabel, submitLabelled, tokenOf } from "../../support/streams/labels.js";
 import { listen, readCaptured, readCapturedOfMany, subscribe, subscription } from "../../support/streams/subscriber.js";
 import { readWebSocket } from "../../support/streams/websocket.js";
@@ -30,12 +29,6 @@ afterAll(() => lab.close());
 
 const parameters = { max_tokens: 800, temperature: 1, seed };
 const parse = (log: readonly string[]) => log.map((json) => JSON.parse(json) as unknown);
-
-/**
- * With 40 ms each way, a worker makes at most eight iterations in a round trip: the stream takes
- * seconds, so the test can freeze its worker before the end.
- */
-const slowDown = ({ lines }: Fleet) => lines.workerRedis.delay(40);
 
 describe("a stream whose worker and then a gateway are killed", () => {
   it(

@@ -4,7 +4,7 @@
  */
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { randomBytes } from "node:crypto";
-import { createEventsGroup } from "#shared/queue/pieces/events.js";
+import { createEventsGroup } from "#shared/queue/webhooks/outbox.js";
 import { eventsKey, webhookKeys } from "#shared/queue/keys.js";
 import type { DeliveryRun } from "#shared/queue/webhooks/begin-delivery.js";
 import { connectBlockingReader } from "#shared/redis/connect.js";

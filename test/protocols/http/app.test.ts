@@ -26,8 +26,11 @@ const directory = directoryOf([
   announcementOf([servedModel("stats", { digest: "b" })]),
 ]);
 const loadOf = () => Promise.resolve({ requests: 0, bytes: 0 });
-const gateway = useGateway({ fleet: { directory, describe: () => fleet(), loadOf }, isReady: () => ready });
-const bare = useGateway({ fleet: { directory: directoryOf([]), describe: () => Promise.resolve({}), loadOf } });
+const targets = () => Promise.resolve([]);
+const gateway = useGateway({ fleet: { directory, describe: () => fleet(), targets, loadOf }, isReady: () => ready });
+const bare = useGateway({
+  fleet: { directory: directoryOf([]), describe: () => Promise.resolve({}), targets, loadOf },
+});
 
 async function ask(path: string, method = "GET", body = ""): Promise<[status: number, body: unknown]> {
   const { status, json } = await exchange(`${gateway.url}${path}`, body, {}, method);

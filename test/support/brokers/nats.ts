@@ -2,9 +2,13 @@
  * A real nats-server with JetStream. A killed server keeps all messages that JetStream has
  * acknowledged, and loses all other messages for good, as in production.
  */
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { makeNatsAccounts } from "../../../gateway/subscriptions/nats-accounts.js";
+import { connect, credsAuthenticator, type NatsConnection } from "nats";
+import { makeNatsAccounts, type NatsUser } from "../../../gateway/subscriptions/nats-accounts.js";
+import { inboxOf } from "#shared/nats/client.js";
+import type { NatsRole } from "../../../gateway/subscriptions/nats-roles.js";
+import { clientSettings, type TestCertificates } from "../certificates.js";
 import { startBroker, type Broker } from "./broker.js";
 import { freePort } from "./port.js";
 
@@ -23,27 +27,55 @@ export interface NatsServer extends Broker {
 export interface Guard {
   /** The server takes WebSockets, too. */
   readonly webSocketUrl: string;
-  /** Settings with which processes connect, and gateways make credentials for subscriptions. */
-  readonly env: Readonly<Record<string, string>>;
+  /** The file of each user's credentials. */
+  readonly creds: Readonly<Record<NatsUser, string>>;
+  /** Settings with which each kind of process connects. */
+  readonly env: Readonly<Record<NatsRole, Readonly<Record<string, string>>>>;
 }
 
 /**
  * Starts a server with the accounts of a deployment.
  * @param folder for log, data and keys
+ * @param certificates of the server and its clients, if all are to use TLS
  */
-export async function startGuardedNats(folder: string): Promise<NatsServer & { readonly guard: Guard }> {
-  const { creds, seed } = await makeNatsAccounts({ server: folder, processes: folder, gateways: folder });
+export async function startGuardedNats(
+  folder: string,
+  certificates?: TestCertificates,
+): Promise<NatsServer & { readonly guard: Guard }> {
+  const places = { server: folder, creds: join(folder, "*.creds"), gateways: folder };
+  const { creds, seed } = await makeNatsAccounts(places);
   const config = join(folder, "nats.conf");
   const port = await freePort();
-  writeFileSync(config, `include "accounts.conf"\nwebsocket { host: "127.0.0.1", port: ${port}, no_tls: true }\n`);
-  const nats = await start(folder, ["--config", config]);
+  writeFileSync(
+    config,
+    `include "accounts.conf"\nwebsocket { host: "127.0.0.1", port: ${port}, no_tls: true }\n${tlsBlock(certificates)}`,
+  );
+  const started = await start(folder, ["--config", config]);
+  const nats =
+    certificates === undefined ? started : Object.assign(started, { url: `tls://127.0.0.1:${started.port}` });
+  const tls = certificates === undefined ? {} : clientSettings("NATS", certificates);
   const webSocketUrl = `ws://127.0.0.1:${port}`;
+  const signing = { BATON_NATS_SIGNING_SEED: seed, BATON_NATS_PUBLIC_URLS: `${nats.url},${webSocketUrl}` };
   const env = {
-    BATON_NATS_CREDS: creds,
-    BATON_NATS_SIGNING_SEED: seed,
-    BATON_NATS_PUBLIC_URLS: `${nats.url},${webSocketUrl}`,
+    gateway: { BATON_NATS_CREDS: creds.gateway, ...signing, ...tls },
+    worker: { BATON_NATS_CREDS: creds.worker, ...tls },
+    jobs: { BATON_NATS_CREDS: creds.jobs, ...tls },
   };
-  return Object.assign(nats, { guard: { webSocketUrl, env } });
+  return Object.assign(nats, { guard: { webSocketUrl, creds, env } });
+}
+
+function tlsBlock(certificates: TestCertificates | undefined): string {
+  if (certificates === undefined) return "";
+  const { ca, server } = certificates;
+  return `tls { cert_file: "${server.cert}", key_file: "${server.key}", ca_file: "${ca}", verify: true }\n`;
+}
+
+/** Connects a test as one of the server's users. */
+export function connectAs({ url, guard }: NatsServer, user: NatsUser): Promise<NatsConnection> {
+  const creds = guard?.creds[user] ?? "";
+  const inboxPrefix = inboxOf(creds);
+  const authenticator = credsAuthenticator(readFileSync(creds));
+  return connect({ servers: url, authenticator, ...(inboxPrefix !== undefined && { inboxPrefix }) });
 }
 
 /** @param folder for log and data; undefined for a folder of the server's own */

@@ -9,6 +9,7 @@ import { delay } from "#shared/retry.js";
 import { until } from "../until.js";
 import { startBroker, type Broker } from "./broker.js";
 import { connectTo, type RedisServer } from "./redis.js";
+import { endUnrefused, writeUsers } from "./redis-users.js";
 
 export interface RedisNode extends Broker {
   /**
@@ -48,6 +49,7 @@ export async function startRedisNode(
           appendonly: "yes",
           appendfsync: "always",
           "maxmemory-policy": "noeviction",
+          aclfile: writeUsers(dir),
           "repl-diskless-sync-delay": "0",
           ...settings(port),
         };
@@ -60,7 +62,7 @@ export async function startRedisNode(
   const admin = connectAdmin(broker.port);
   const dispose = async () => {
     admin.disconnect();
-    await broker.dispose();
+    await endUnrefused(broker);
   };
   return {
     get port() {

@@ -6,6 +6,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { Redis, type RedisOptions } from "ioredis";
 import { startBroker, type Broker } from "./broker.js";
+import { endUnrefused, writeUsers } from "./redis-users.js";
 
 type ConnectOptions = Pick<RedisOptions, "retryStrategy">;
 
@@ -15,8 +16,11 @@ export interface RedisServer extends Broker {
   connect(more?: ConnectOptions): Redis;
 }
 
-/** @param folder for data and log; undefined for a folder of the server's own */
-export async function startRedis(folder?: string): Promise<RedisServer> {
+/**
+ * @param folder for data and log; undefined for a folder of the server's own
+ * @param more arguments of the server
+ */
+export async function startRedis(folder?: string, more: readonly string[] = []): Promise<RedisServer> {
   const broker = await startBroker(
     {
       name: "redis",
@@ -31,15 +35,21 @@ export async function startRedis(folder?: string): Promise<RedisServer> {
           "--appendonly": "yes",
           "--appendfsync": "always",
           "--maxmemory-policy": "noeviction",
+          "--aclfile": writeUsers(dir),
         };
-        return ["--port", String(port), ...Object.entries(settings).flat()];
+        return ["--port", String(port), ...Object.entries(settings).flat(), ...more];
       },
       ready: /Ready to accept connections/,
     },
     folder,
   );
   const url = `redis://127.0.0.1:${broker.port}`;
-  return Object.assign(broker, { url, connect: (more?: ConnectOptions) => connectTo(url, more) });
+  const dispose = broker.dispose.bind(broker);
+  return Object.assign(broker, {
+    url,
+    connect: (more?: ConnectOptions) => connectTo(url, more),
+    dispose: () => endUnrefused({ port: broker.port, process: broker.process, dispose }),
+  });
 }
 
 /**

@@ -6,6 +6,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { TestCertificates } from "../certificates.js";
 import { startGuardedNats, startNats, type NatsServer } from "../brokers/nats.js";
 import type { RunningProcess } from "../brokers/process.js";
 import type { RedisServer } from "../brokers/redis.js";
@@ -36,6 +37,8 @@ export interface FleetPlan extends MembersPlan {
   readonly store?: Store;
   /** NATS requires credentials of every client, and takes WebSockets. */
   readonly guarded?: boolean;
+  /** Members reach both brokers by TLS, each with a certificate. Needs `direct` and `guarded`. */
+  readonly certificates?: TestCertificates;
   /**
    * A folder for the logs, which stays. If absent, the fleet removes its logs at its end, unless
    * KEEP_LOGS is set.
@@ -118,8 +121,12 @@ export async function startFleet(plan: FleetPlan): Promise<Fleet> {
 /** Starts NATS, and Redis unless the plan has a store, and opens the members' lines. */
 async function startBrokers(plan: FleetPlan, folder: string, opened: Opened) {
   const starts = [
-    opened.add(plan.store === undefined ? singleStore(folder, plan.direct ?? false) : Promise.resolve(plan.store)),
-    opened.add<NatsServer>(plan.guarded === true ? startGuardedNats(folder) : startNats(folder)),
+    opened.add(
+      plan.store === undefined
+        ? singleStore(folder, plan.direct ?? false, plan.certificates)
+        : Promise.resolve(plan.store),
+    ),
+    opened.add<NatsServer>(plan.guarded === true ? startGuardedNats(folder, plan.certificates) : startNats(folder)),
   ] as const;
   // Waits for both before it throws an error of any, so that `dispose` finds every process.
   await Promise.allSettled(starts);

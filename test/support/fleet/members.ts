@@ -3,9 +3,11 @@
  * settings of each kind, and ends all together.
  */
 import { join } from "node:path";
+import type { NatsRole } from "../../../gateway/subscriptions/nats-roles.js";
 import type { NatsServer } from "../brokers/nats.js";
 import { freePort } from "../brokers/port.js";
 import { RunningProcess } from "../brokers/process.js";
+import { redisUser } from "../brokers/redis-users.js";
 import { readUntil } from "../until.js";
 import { Member } from "./member.js";
 import { profile } from "./profile.js";
@@ -89,7 +91,7 @@ export class Members {
   /** As `addWorker` of `Fleet`. */
   async addWorker(env: Env = {}): Promise<Member> {
     const name = `worker-${this.workers.length + 1}`;
-    const worker = this.#make(name, "worker/supervisor.js", "worker ready", {
+    const worker = this.#make("worker", name, "worker/supervisor.js", "worker ready", {
       BATON_REDIS_URL: this.#site.store.urls.worker,
       BATON_MODEL_REPOSITORY: this.#site.repository,
       BATON_WORKER_NAME: name,
@@ -111,7 +113,15 @@ export class Members {
       name: entry,
       command: process.execPath,
       args: [join(root, "dist", entry)],
-      env: { ...profile, ...store.env, ...this.#plan.env, ...brokers, BATON_MODEL_REPOSITORY: repository, ...env },
+      env: {
+        ...redisUser(roleOf(entry), folder),
+        ...profile,
+        ...store.env,
+        ...this.#plan.env,
+        ...brokers,
+        BATON_MODEL_REPOSITORY: repository,
+        ...env,
+      },
       logFile: join(folder, "launched.log"),
     });
     this.#kills.push(() => started.kill());
@@ -136,17 +146,23 @@ export class Members {
 
   async #addGateway(): Promise<void> {
     const port = await freePort();
-    const gateway = this.#make(`gateway-${this.gateways.length + 1}`, "bundled/gateway/main.js", "gateway listening", {
-      BATON_REDIS_URL: this.#site.store.urls.gateway,
-      BATON_HOST: "127.0.0.1",
-      BATON_HTTP_PORT: String(port),
-    });
+    const gateway = this.#make(
+      "gateway",
+      `gateway-${this.gateways.length + 1}`,
+      "bundled/gateway/main.js",
+      "gateway listening",
+      {
+        BATON_REDIS_URL: this.#site.store.urls.gateway,
+        BATON_HOST: "127.0.0.1",
+        BATON_HTTP_PORT: String(port),
+      },
+    );
     this.gateways.push({ member: gateway, url: `http://127.0.0.1:${port}` });
     await gateway.start();
   }
 
   async #addJobs(): Promise<void> {
-    const one = this.#make(`jobs-${this.jobs.length + 1}`, "bundled/gateway/jobs.js", "jobs ready", {
+    const one = this.#make("jobs", `jobs-${this.jobs.length + 1}`, "bundled/gateway/jobs.js", "jobs ready", {
       BATON_REDIS_URL: this.#site.store.urls.gateway,
       ...this.#plan.jobsEnv,
     });
@@ -154,14 +170,15 @@ export class Members {
     await one.start();
   }
 
-  #make(name: string, entry: string, ready: string, env: Env): Member {
+  #make(role: NatsRole, name: string, entry: string, ready: string, env: Env): Member {
     const { flags, programs, env: common } = this.#plan;
     const { folder, nats, natsUrl, store } = this.#site;
+    const users = { ...nats.guard?.env[role], ...redisUser(role, folder) };
     const launch = {
       name,
       command: process.execPath,
       args: [...(flags?.(name) ?? []), programs?.(name) ?? join(root, "dist", entry)],
-      env: { BATON_NATS_URL: natsUrl, ...nats.guard?.env, ...profile, ...store.env, ...common, ...env },
+      env: { BATON_NATS_URL: natsUrl, ...users, ...profile, ...store.env, ...common, ...env },
       logFile: join(folder, `${name}.log`),
     };
     const made = new Member(launch, ready);
@@ -170,6 +187,11 @@ export class Members {
     });
     return made;
   }
+}
+
+function roleOf(entry: string): NatsRole {
+  if (entry.startsWith("worker/")) return "worker";
+  return entry.endsWith("jobs.js") ? "jobs" : "gateway";
 }
 
 /** Waits for all starts before it throws an error of any, so that `kill` finds every process. */

@@ -29,6 +29,7 @@ export async function npmStart(
       BATON_NATS_PORT: nats,
       BATON_NATS_WS_PORT: webSockets,
       BATON_WORKERS: "1",
+      BATON_METRICS_PORT: "0",
       ...env,
     },
     logFile: join(folder, "start.log"),

@@ -4,6 +4,8 @@
  * (`cluster-store.ts`) has several servers.
  */
 import type { RedisClient } from "#shared/redis/connect.js";
+import { freePort } from "../brokers/port.js";
+import { clientSettings, type TestCertificates } from "../certificates.js";
 import { Proxy } from "./proxy.js";
 import { startRedis, type RedisServer } from "../brokers/redis.js";
 
@@ -41,18 +43,26 @@ export interface Store {
   dispose(): Promise<void>;
 }
 
-/** @param direct whether members bypass the lines, so that no test can cut them */
-export async function singleStore(folder: string, direct: boolean): Promise<Store> {
-  const server = await startRedis(folder);
+/**
+ * @param direct whether members bypass the lines, so that no test can cut them
+ * @param certificates with which members connect, if they are to use TLS; they bypass the lines
+ */
+export async function singleStore(folder: string, direct: boolean, certificates?: TestCertificates): Promise<Store> {
+  const tlsPort = certificates === undefined ? 0 : await freePort();
+  const server = await startRedis(folder, certificates === undefined ? [] : tlsArguments(tlsPort, certificates));
   const [gatewayRedis, workerRedis] = [await Proxy.start(server.port), await Proxy.start(server.port)];
   const urlOver = (line: Proxy) => (direct ? server.url : `redis://127.0.0.1:${line.port}`);
+  const tlsUrl = `rediss://127.0.0.1:${tlsPort}`;
   return {
     servers: [server],
     masters: 1,
     failoverMs: 0,
-    urls: { gateway: urlOver(gatewayRedis), worker: urlOver(workerRedis) },
+    urls:
+      certificates === undefined
+        ? { gateway: urlOver(gatewayRedis), worker: urlOver(workerRedis) }
+        : { gateway: tlsUrl, worker: tlsUrl },
     lines: { gatewayRedis: [gatewayRedis], workerRedis: [workerRedis] },
-    env: {},
+    env: certificates === undefined ? {} : clientSettings("REDIS", certificates),
     mastersNow: () => Promise.resolve([server]),
     whenWhole: () => Promise.resolve(),
     connectReader: () => server.connect({ retryStrategy: () => 20 }),
@@ -62,4 +72,10 @@ export async function singleStore(folder: string, direct: boolean): Promise<Stor
       await server.dispose();
     },
   };
+}
+
+/** Arguments with which a server takes clients with certificates on a second port. */
+function tlsArguments(port: number, { ca, server }: TestCertificates): string[] {
+  const files = ["--tls-ca-cert-file", ca, "--tls-cert-file", server.cert, "--tls-key-file", server.key];
+  return ["--tls-port", String(port), ...files, "--tls-auth-clients", "yes"];
 }

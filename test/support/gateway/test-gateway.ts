@@ -61,6 +61,7 @@ export class TestGateway {
       fleet: {
         directory,
         describe: () => Promise.resolve({ workers: [], steps: 2n ** 60n }),
+        targets: () => Promise.resolve([]),
         loadOf: () => Promise.resolve({ requests: 0, bytes: 0 }),
       },
       inference: {

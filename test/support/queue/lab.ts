@@ -97,8 +97,13 @@ export class Lab {
    * Appends the first records of a request of the default tenant, for the worker that holds the
    * entry.
    */
-  async append(entry: string, request: string, records: readonly string[], final = false) {
-    const append = { lane: this.lane, entry, tenant: DEFAULT_TENANT, request, first: 0, records, final };
+  append(entry: string, request: string, records: readonly string[], final = false) {
+    return this.appendOf(DEFAULT_TENANT, entry, request, records, final);
+  }
+
+  /** The same for a request of any tenant. */
+  appendOf(tenant: string, entry: string, request: string, records: readonly string[], final = false) {
+    const append = { lane: this.lane, entry, tenant, request, first: 0, records, final };
     return appendTokens(streaming(this.queue), [append]);
   }
 

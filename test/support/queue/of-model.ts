@@ -11,9 +11,9 @@ import { factsOf } from "./facts.js";
  * the set of live sequences.
  * @param encodedId such as `u7`
  */
-export async function sequenceIn(redis: Redis, model: string, encodedId: string) {
-  const lane = { bucket: bucketOf(model, DEFAULT_TENANT, encodedId, BUCKETS), model };
-  const name = `${DEFAULT_TENANT}:${encodedId}`;
+export async function sequenceIn(redis: Redis, model: string, encodedId: string, tenant = DEFAULT_TENANT) {
+  const lane = { bucket: bucketOf(model, tenant, encodedId, BUCKETS), model };
+  const name = `${tenant}:${encodedId}`;
   const state = versionKey(lane, name, (await factsOf(redis, lane, name))?.at ?? "");
   return { name, lane, state, live: `live:${modelTag(lane)}` };
 }

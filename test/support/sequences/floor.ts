@@ -92,7 +92,12 @@ async function hasEnded(redis: Redis, key: string): Promise<boolean> {
  * Reads until Redis is at rest or the time is up, because workers may still hand steps back or
  * reclaim steps.
  */
-export function settledFloor(servers: readonly Redis[], withinMs: number): Promise<Floor> {
+export async function settledFloor(servers: readonly Redis[], withinMs: number): Promise<Floor> {
+  // Looks at every key of ten thousand streams keep Redis so busy on a loaded machine that workers
+  // take it for away, and then end no stream without a reader. So these looks begin when nothing is
+  // open any more.
+  const open = async () => (await Promise.all(servers.map((one) => allKeys(one, "open:*")))).flat();
+  await readUntil(open, (keys) => keys.length === 0, { patienceMs: withinMs });
   return readUntil(() => readFloor(servers), isSettled, { patienceMs: withinMs, everyMs: 100 });
 }
 

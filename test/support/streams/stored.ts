@@ -8,6 +8,7 @@ import { decodeRequestId, type RequestAddress } from "#shared/queue/address.js";
 import { bucketTag } from "#shared/queue/bucket-tag.js";
 import { GROUP, logKey, outcomeKey } from "#shared/queue/keys.js";
 import type { StoredStream } from "./check.js";
+import type { Fleet } from "../fleet/fleet.js";
 import type { Member } from "../fleet/member.js";
 import type { KeyReader } from "../fleet/store.js";
 import { allKeys } from "../sequences/floor.js";
@@ -30,6 +31,15 @@ export function addressOf(id: string, tenant = DEFAULT_TENANT): RequestAddress {
   const address = decodeRequestId(id, tenant);
   if (address === undefined) throw new Error(`no public id: ${id}`);
   return address;
+}
+
+/**
+ * With 40 ms each way, a worker makes at most eight iterations in a round trip: a stream of
+ * hundreds of tokens takes seconds, so that a fault can strike its worker before the end. The fleet
+ * must not be `direct`. Healing the line ends the delay.
+ */
+export function slowDown({ lines }: Fleet): void {
+  lines.workerRedis.delay(40);
 }
 
 /**

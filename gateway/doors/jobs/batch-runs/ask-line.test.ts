@@ -6,6 +6,7 @@ import { announcementOf, servedModel } from "../../../../test/fixtures/served-mo
 import { root } from "../../../../test/support/fleet/root.js";
 import type { Inference, InferenceRequest } from "../../../admission/inference.js";
 import { directoryOf } from "../../../fleet/models.js";
+import { RequestBudget } from "../../../admission/budget.js";
 import { defaultLimits } from "../../../formats/limits.js";
 import type * as Host from "../../../formats/kserve/parse-thread.js";
 import { RequestReader } from "../../../formats/kserve/request-reader.js";
@@ -32,7 +33,12 @@ it("leaves the memory of a long line whole, for other lines of the file and for 
   const asker = new LineAsker({
     fleet: { directory: directoryOf([announcementOf([servedModel("echo")])]) },
     tenants: {
-      termsOf: () => Promise.resolve({ mayUse: () => true, limited: { id: "", limits: {} }, budget: undefined }),
+      termsOf: () =>
+        Promise.resolve({
+          mayUse: () => true,
+          limited: { id: "", limits: {} },
+          budget: new RequestBudget({ rates: [] }),
+        }),
     },
     inference,
     reader: new RequestReader(thread),

@@ -4,13 +4,16 @@
 import { createHash } from "node:crypto";
 import { MissingObject, StoreFull } from "#shared/object-store.js";
 import { usedForMs, type Batch } from "../../../batches/batch.js";
+import type { Tenants } from "../../../auth/tenants.js";
 import type { Files } from "../../../files/files.js";
 
 export class BatchFiles {
   readonly #files: Files;
+  readonly #tenants: Pick<Tenants, "limitsOf">;
 
-  constructor(files: Files) {
+  constructor(files: Files, tenants: Pick<Tenants, "limitsOf">) {
     this.#files = files;
+    this.#tenants = tenants;
   }
 
   /** @returns the bytes from this offset; undefined if there is no such file */
@@ -24,7 +27,8 @@ export class BatchFiles {
    * @throws InferenceError
    */
   async needRoom({ tenant }: Batch, bytes: number): Promise<void> {
-    await this.#files.needRoom(tenant, bytes);
+    const { limits } = await this.#tenants.limitsOf(tenant);
+    await this.#files.needRoom(tenant, bytes, limits);
   }
 
   async writePiece({ id }: Batch, piece: string, texts: readonly Buffer[]): Promise<void> {
@@ -40,7 +44,8 @@ export class BatchFiles {
   async makeFile(batch: Batch, kind: string, name: string, pieces: readonly string[]): Promise<string> {
     const address = { tenant: batch.tenant, id: fileOf(batch.id, kind, batch.run) };
     const terms = { name, purpose: "batch_output" } as const;
-    await this.#files.write(address, this.#joined(batch.id, pieces), () => terms);
+    const { limits } = await this.#tenants.limitsOf(batch.tenant);
+    await this.#files.write(address, this.#joined(batch.id, pieces), () => terms, limits);
     return address.id;
   }
 

@@ -24,6 +24,7 @@
 --     .ttl            outcome TTL ms
 --     .apart          place of the outcome (settlement.lua)
 --     .reason         reason to set the request aside, or ''
+--     .spent          what the run took (usage.lua), or ''
 --   Returns a word for each request: 'committed' 'superseded' 'already' 'lost', as in
 --   commit-steps.lua
 local load = KEYS.load
@@ -42,6 +43,7 @@ for i = 1, #KEYS.ready do
   lane.runs = 'runs:' .. lane.base .. ':' .. ARGV.lanes[i].pin
   -- Almost always there is no suspect and no parked request, and a single command shows that.
   lane.unusual = redis.call('EXISTS', lane.runs, laneKeyOf('queue', lane.ready)) > 0
+  lane.parking = lane.unusual and isParking(lane.ready) and lane.ready
   lane.owns = ownedBy(group, consumer, lane.ready, ARGV.lanes[i].oldest, ARGV.lanes[i].newest, 2 * count + 64)
   lanes[i] = lane
 end
@@ -52,7 +54,7 @@ for at = first, #ARGV, ARGV.requests.WIDTH do
 end
 local ending = openEndings(load, requests, now, ARGV.streams == '1')
 
-local function commit(lane, entry, request, kind, body, ttl, apart, reason)
+local function commit(lane, entry, request, kind, body, ttl, apart, reason, spent)
   local name = lane.base .. ':' .. request
   local isOpen, hasEnded, brief, keep = ending.look(name)
   local owned = lane.owns(entry)
@@ -62,7 +64,9 @@ local function commit(lane, entry, request, kind, body, ttl, apart, reason)
     return 'lost'
   end
   lane.forgotten[#lane.forgotten + 1] = entry
-  ending.leave(name)
+  ending.leave(name, lane.parking)
+  -- The worker ran even a stream that its client cancelled.
+  if isOpen or ARGV.streams == '1' then noteSpent(name, spent, 0) end
   if not isOpen then
     ending.drop(name, apart)
     return 'superseded'
@@ -80,7 +84,7 @@ local said = {}
 for at = first, #ARGV, ARGV.requests.WIDTH do
   said[#said + 1] = commit(lanes[tonumber(ARGV.requests(at).lane)], ARGV.requests(at).entry, ARGV.requests(at).name,
     ARGV.requests(at).kind, ARGV.requests(at).body, ARGV.requests(at).ttl, ARGV.requests(at).apart,
-    ARGV.requests(at).reason)
+    ARGV.requests(at).reason, ARGV.requests(at).spent)
 end
 ending.close()
 for i = 1, #lanes do
@@ -88,10 +92,8 @@ for i = 1, #lanes do
   if #lane.forgotten > 0 then
     redis.call('XACK', lane.ready, group, unpack(lane.forgotten))
     redis.call('XDEL', lane.ready, unpack(lane.forgotten))
-    if lane.unusual then
-      redis.call('HDEL', lane.runs, unpack(lane.forgotten))
-      refillIfParking(lane.ready, #lane.forgotten)
-    end
+    if lane.unusual then redis.call('HDEL', lane.runs, unpack(lane.forgotten)) end
+    if lane.parking then refill(lane.ready, #lane.forgotten) end
   end
 end
 return said

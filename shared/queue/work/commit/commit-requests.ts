@@ -22,7 +22,7 @@ const script = defineScript(new URL("./commit-requests.lua", import.meta.url), w
     "limits",
     "streams",
     { lanes: ["base", "pin", "oldest", "newest"] },
-    { requests: ["lane", "entry", "name", "kind", "body", "ttl", "apart", "reason"] },
+    { requests: ["lane", "entry", "name", "kind", "body", "ttl", "apart", "reason", "spent"] },
   ],
   durable: true,
 });
@@ -40,10 +40,10 @@ export async function commitRequests(queue: WorkerQueue, settlements: readonly S
     settlements.map(({ delivery }) => delivery),
   );
   const requestOf = ({ settlement, outcome }: Given<Settlement>) => {
-    const { delivery, deadReason: reason = "" } = settlement;
+    const { delivery, deadReason: reason = "", spent = "" } = settlement;
     const { kind, body, ttl, apart } = outcome;
     const { lane, entry } = delivery;
-    return { lane: numberOf(lane), entry, name: requestName(delivery), reason, kind, body, ttl, apart };
+    return { lane: numberOf(lane), entry, name: requestName(delivery), reason, kind, body, ttl, apart, spent };
   };
   const terms = { group: GROUP, consumer, limits: limitsOfSetAside(queue), streams: streams ? 1 : 0, lanes };
   const call = ({ given, ahead }: GivenOutcomes<Settlement>) =>

@@ -35,6 +35,7 @@
 --     .action
 --     .version        version of the checkpoint, for the action `put`
 --     .reason         reason to set the request aside, or ''
+--     .spent          what the run took (usage.lua), or ''
 --   action  put   the sequence continues from the step's checkpoint
 --           keep  the step has no effect; the sequence continues from its earlier checkpoint
 --           drop  the sequence continues from its initial state
@@ -79,7 +80,7 @@ for i = 1, #KEYS.ready do
   lane.runs = 'runs:' .. lane.base .. ':' .. lane.pin
   -- Almost always there is no suspect and no parked request, and a single command shows that.
   lane.unusual = redis.call('EXISTS', lane.runs, laneKeyOf('queue', lane.ready)) > 0
-  lane.parking = lane.unusual and isParking(lane.ready)
+  lane.parking = lane.unusual and isParking(lane.ready) and lane.ready
   lane.owns = ownedBy(group, consumer, lane.ready, ARGV.lanes[i].oldest, ARGV.lanes[i].newest, 2 * count + 64)
   lanes[i] = lane
 end
@@ -122,7 +123,8 @@ local function supersede(at, kept, start, step, version)
   return table.concat(stay, ' '), out
 end
 
-local function commit(lane, entry, request, name, step, start, kind, body, ttl, apart, action, version, reason)
+local function commit(lane, entry, request, name, step, start, kind, body, ttl, apart, action, version, reason,
+  spent)
   step = tonumber(step)
   local counted = lane.base .. ':' .. request
   local isOpen, hasEnded, brief, keep = ending.look(counted)
@@ -135,7 +137,7 @@ local function commit(lane, entry, request, name, step, start, kind, body, ttl, 
   if not mine or not isIts then
     if mine then
       lane.forgotten[#lane.forgotten + 1] = entry
-      ending.leave(counted)
+      ending.leave(counted, lane.parking)
     end
     ending.drop(counted, apart)
     -- A repeated call has written a version again from which the sequence may continue. Keep that
@@ -144,6 +146,7 @@ local function commit(lane, entry, request, name, step, start, kind, body, ttl, 
     if hasEnded then return 'already' end
     return 'lost'
   end
+  if isOpen or streams then noteSpent(counted, spent, isOpen and kind == 'result' and 1 or 0) end
   local said = 'committed'
   if not isOpen then
     said = 'superseded'
@@ -174,7 +177,7 @@ local function commit(lane, entry, request, name, step, start, kind, body, ttl, 
     if action == 'fail' and seq.start <= step then seq.ended = FAILED end
   end
   lane.forgotten[#lane.forgotten + 1] = entry
-  ending.leave(counted)
+  ending.leave(counted, lane.parking)
   remove(lane, name, gone)
 
   -- Every later step waits behind this step, so the numbers show whether a step waits.
@@ -220,7 +223,8 @@ for at = first, #ARGV, ARGV.steps.WIDTH do
   local i = (at - first) / ARGV.steps.WIDTH + 1
   local whole, word = pcall(commit, lanes[tonumber(ARGV.steps(at).lane)], ARGV.steps(at).entry, ARGV.steps(at).request,
     ARGV.steps(at).sequence, ARGV.steps(at).number, ARGV.steps(at).start, ARGV.steps(at).kind, ARGV.steps(at).body,
-    ARGV.steps(at).ttl, ARGV.steps(at).apart, ARGV.steps(at).action, ARGV.steps(at).version, ARGV.steps(at).reason)
+    ARGV.steps(at).ttl, ARGV.steps(at).apart, ARGV.steps(at).action, ARGV.steps(at).version, ARGV.steps(at).reason,
+    ARGV.steps(at).spent)
   if whole then said[i] = word else failure = failure or word end
 end
 writeSequences()

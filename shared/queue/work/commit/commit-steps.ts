@@ -42,6 +42,7 @@ const script = defineScript(new URL("./commit-steps.lua", import.meta.url), word
         "action",
         "version",
         "reason",
+        "spent",
       ],
     },
   ],
@@ -93,7 +94,7 @@ function commitAny(
     given.map(({ settlement }) => settlement.delivery),
   );
   const stepOf = ({ settlement, outcome: { kind, body, ttl, apart } }: Given<StepSettlement>) => {
-    const { delivery, deadReason: reason = "" } = settlement;
+    const { delivery, deadReason: reason = "", spent = "" } = settlement;
     const { lane, entry, sequence, step, start } = delivery;
     const { action, version } = stateArgs(settlement);
     // A single literal: V8 takes microseconds for an object that two spreads make.
@@ -111,6 +112,7 @@ function commitAny(
       body,
       ttl,
       apart,
+      spent,
     };
   };
   const terms = {

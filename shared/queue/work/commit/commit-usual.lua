@@ -31,6 +31,7 @@
 --     .version        version of the step's checkpoint
 --     .ttl            outcome TTL ms
 --     .body           of the outcome; '' if it is apart
+--     .spent          what the run took (usage.lua), or ''
 --   Returns the numbers of the steps that are left to commit-steps.lua, from 1
 local load = KEYS.load
 -- include ../../pieces/parking.lua
@@ -90,6 +91,7 @@ local function commit(lane, ready, base, first, count, before)
       entry = entry, on = pin, request = ARGV.steps(at).request}
     if text and brief and owns(entry) and text:find(facts, 1, true) == 1 and text:byte(-1) == NONE_KEPT
       and give(requests[i], brief, ARGV.steps(at).ttl, ARGV.steps(at).body) then
+      noteSpent(requests[i], ARGV.steps(at).spent, 1)
       n = n + 1
       entries[n] = entry
       changed[2 * n - 1] = sequences[i]

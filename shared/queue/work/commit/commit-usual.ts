@@ -19,7 +19,7 @@ const script = defineScript(new URL("./commit-usual.lua", import.meta.url), (rep
     "kept",
     "apart",
     { lanes: ["base", "pin", "oldest", "newest", "steps"] },
-    { steps: ["entry", "request", "sequence", "step", "done", "start", "from", "version", "ttl", "body"] },
+    { steps: ["entry", "request", "sequence", "step", "done", "start", "from", "version", "ttl", "body", "spent"] },
   ],
   durable: true,
 });
@@ -80,7 +80,7 @@ export async function commitUsual<S extends Settlement>(
       kept: ttlMs,
       apart: usual.find(({ outcome }) => outcome.apart !== "")?.outcome.apart ?? "",
       lanes: table.lanes.map((lane, i) => ({ ...lane, steps: groups[i]?.length ?? 0 })),
-      steps: ordered.map(({ settlement: { delivery, state }, outcome: { ttl, body } }) => {
+      steps: ordered.map(({ settlement: { delivery, state, spent = "" }, outcome: { ttl, body } }) => {
         const { entry, sequence, step, number, from } = delivery;
         return {
           entry,
@@ -93,6 +93,7 @@ export async function commitUsual<S extends Settlement>(
           version: state.version,
           ttl,
           body,
+          spent,
         };
       }),
     },

@@ -7,6 +7,10 @@
 -- include ../../pieces/outcome.lua
 -- include ../../pieces/kept.lua
 
+-- A generation counts as it is, for the shares of tenants: without a usage in its log, with a token
+-- for each record.
+local UNCHARGED = {prompt = 0, choices = 1}
+
 -- The endings of the requests of a call.
 --   `names`  as in `open`   `now`  Redis ms, as text   `streams`  whether each request has a log
 local function openEndings(load, names, now, streams)
@@ -58,7 +62,13 @@ local function openEndings(load, names, now, streams)
   end
 
   -- The request's entry has left the queue, so the request no longer counts.
-  function ended.leave(name) left[#left + 1] = name end
+  --   `parking`  the ready stream of a lane with parked requests, or false
+  function ended.leave(name, parking)
+    left[#left + 1] = name
+    if not parking or not streams then return end
+    local prompt, completion = usedBy(name, UNCHARGED)
+    noteUsed(parking, name, prompt + completion)
+  end
 
   function ended.close()
     letGo(load, left, false, open)

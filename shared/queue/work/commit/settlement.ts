@@ -32,6 +32,8 @@ export interface Settlement {
   readonly state: StateChange;
   /** Why the worker sets the request aside, or undefined. */
   readonly deadReason: string | undefined;
+  /** What the run took (`spent` in records/usage.ts); absent if nobody counts it. */
+  readonly spent?: string | undefined;
 }
 
 /**

@@ -34,6 +34,7 @@ class Site {
       {
         route: {
           takes: ({ target }) => target === "/taken",
+          routeOf: ({ target }) => target,
           find: () => {
             const promise = this.promises.shift();
             if (promise !== undefined) return promise;

@@ -14,3 +14,8 @@ export function parseWeights(text: string): ReadonlyMap<string, number> | undefi
   }
   return weights;
 }
+
+/** @returns undefined if the setting names no tenant */
+export function weightsIn({ BATON_TENANT_WEIGHTS: text }: { readonly BATON_TENANT_WEIGHTS: string }) {
+  return text === "" ? undefined : parseWeights(text);
+}

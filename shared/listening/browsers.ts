@@ -14,7 +14,7 @@
  * `Origin`.
  */
 import { isIP } from "node:net";
-import { errorKinds } from "#shared/errors.js";
+import { errorKinds } from "../errors.js";
 
 export interface BrowserRules {
   /**

@@ -1,0 +1,153 @@
+/**
+ * Reads a path again and again while a page shows it. A hidden tab asks nothing. While the gateway
+ * does not answer, the pauses grow, and the page shows the last answer as old.
+ */
+import { signal, type Signal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { read } from "./ask.js";
+import { wanted } from "./key.js";
+import { Away } from "./refusal.js";
+
+/** Pause between two reads, in ms. */
+const EVERY_MS = 5_000;
+const FIRST_PAUSE_MS = 500;
+const LONGEST_PAUSE_MS = 5_000;
+/** Answers that are remembered after their page has gone. */
+const MOST_REMEMBERED = 50;
+
+export interface Polled<Answer> {
+  /** The last answer; undefined before the first. */
+  readonly answer: Signal<Answer | undefined>;
+  /** When the last answer came, in ms since 1970. */
+  readonly at: Signal<number | undefined>;
+  /** Why the last read has failed; undefined if it has not. */
+  readonly error: Signal<Error | undefined>;
+  /** Reads now. */
+  refresh(): void;
+}
+
+/** @param failures in a row, at least one */
+export function pauseAfter(failures: number): number {
+  return Math.min(FIRST_PAUSE_MS * 2 ** (failures - 1), LONGEST_PAUSE_MS);
+}
+
+/** Every path that a page has shown: a page that comes back shows its last answer at once. */
+const polls = new Map<string, Poll<unknown>>();
+
+/** Reads a path while the component is there. */
+export function usePolled<Answer>(path: string): Polled<Answer> {
+  return usePolledBy<Answer>(path, (signal) => read<Answer>(path, { signal }));
+}
+
+/**
+ * Does the same with an answer that takes more than one request.
+ * @param name of the answer
+ * @param restOf how long to rest after an answer, in ms; Infinity: until the user asks
+ */
+export function usePolledBy<Answer>(
+  name: string,
+  load: (signal: AbortSignal) => Promise<Answer>,
+  restOf: (answer: Answer) => number = () => EVERY_MS,
+): Polled<Answer> {
+  let poll = polls.get(name) as Poll<Answer> | undefined;
+  if (poll === undefined) {
+    poll = new Poll(load, restOf, () => {
+      if (polls.size > MOST_REMEMBERED) polls.delete(name);
+    });
+    polls.set(name, poll as Poll<unknown>);
+  }
+  const shown = poll;
+  useEffect(() => shown.show(), [shown]);
+  return shown;
+}
+
+class Poll<Answer> implements Polled<Answer> {
+  readonly answer = signal<Answer | undefined>(undefined);
+  readonly at = signal<number | undefined>(undefined);
+  readonly error = signal<Error | undefined>(undefined);
+  readonly #load: (signal: AbortSignal) => Promise<Answer>;
+  readonly #restOf: (answer: Answer) => number;
+  readonly #onHidden: () => void;
+  #failures = 0;
+  #shown = 0;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  /** The read that is under way. */
+  #reading: AbortController | undefined;
+
+  constructor(
+    load: (signal: AbortSignal) => Promise<Answer>,
+    restOf: (answer: Answer) => number,
+    onHidden: () => void,
+  ) {
+    this.#load = load;
+    this.#restOf = restOf;
+    this.#onHidden = onHidden;
+  }
+
+  /** @returns a function to call when the page has gone */
+  show(): () => void {
+    this.#shown += 1;
+    if (this.#shown === 1) {
+      document.addEventListener("visibilitychange", this.#onVisibility);
+      this.refresh();
+    }
+    return () => {
+      this.#shown -= 1;
+      if (this.#shown > 0) return;
+      document.removeEventListener("visibilitychange", this.#onVisibility);
+      this.#stop();
+      this.#onHidden();
+    };
+  }
+
+  refresh(): void {
+    this.#stop();
+    if (this.#shown === 0 || document.hidden) return;
+    void this.#read();
+  }
+
+  #stop(): void {
+    clearTimeout(this.#timer);
+    this.#reading?.abort();
+    this.#reading = undefined;
+  }
+
+  readonly #onVisibility = (): void => (document.hidden ? this.#stop() : this.refresh());
+
+  async #read(): Promise<void> {
+    const reading = new AbortController();
+    this.#reading = reading;
+    let rest = EVERY_MS;
+    try {
+      const answer = await this.#load(reading.signal);
+      if (reading.signal.aborted) return;
+      this.answer.value = answer;
+      this.at.value = Date.now();
+      this.error.value = undefined;
+      this.#failures = 0;
+      rest = this.#restOf(answer);
+    } catch (error) {
+      if (reading.signal.aborted) return;
+      this.error.value = error instanceof Error ? error : new Error(String(error));
+      this.#failures = error instanceof Away ? this.#failures + 1 : 0;
+    }
+    const pause = this.#failures === 0 ? rest : pauseAfter(this.#failures);
+    if (pause < Infinity) this.#timer = setTimeout(() => this.refresh(), pause);
+  }
+}
+
+/** Reads all shown paths again, for example with another key. */
+export function refreshAll(): void {
+  for (const poll of polls.values()) poll.refresh();
+}
+
+/** Forgets all answers, because another key may not see them. */
+export function forgetAll(): void {
+  for (const poll of polls.values()) {
+    poll.answer.value = undefined;
+    poll.at.value = undefined;
+    poll.error.value = undefined;
+  }
+  wanted.value = undefined;
+  refreshAll();
+}

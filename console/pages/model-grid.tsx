@@ -1,0 +1,79 @@
+/** The models of a fleet, with the load of each. */
+import type { Fleet } from "../../gateway/answers.js";
+import { countText } from "../view/figures.js";
+import { Grid, type Column } from "../view/grid.js";
+import { hrefOf } from "../view/route.js";
+
+interface Row {
+  readonly name: string;
+  readonly version: string;
+  readonly state: "served" | "waits" | "failed";
+  readonly workers: number;
+  readonly queued: number;
+  readonly running: number;
+  readonly sequences: number | undefined;
+  readonly setAside: number;
+  readonly note: string;
+}
+
+const states = { served: "good", waits: "warn", failed: "bad" } as const;
+const number = (title: string, pick: (row: Row) => number | undefined): Column<Row> => ({
+  title,
+  width: "84px",
+  isNumber: true,
+  cell(row) {
+    const count = pick(row);
+    return count === undefined ? <span class="none">–</span> : countText(count);
+  },
+});
+
+const columns: readonly Column<Row>[] = [
+  { title: "Model", width: "minmax(150px, 1.4fr)", cell: ({ name }) => name },
+  { title: "Version", width: "64px", cell: ({ version }) => version },
+  { title: "State", width: "76px", cell: ({ state }) => <span class={`tag ${states[state]}`}>{state}</span> },
+  number("Workers", ({ workers }) => workers),
+  number("Queued", ({ queued }) => queued),
+  number("Running", ({ running }) => running),
+  number("Sequences", ({ sequences }) => sequences),
+  number("Set aside", ({ setAside }) => setAside),
+  { title: "Note", width: "minmax(80px, 1.6fr)", cell: ({ note }) => <span title={note}>{note}</span> },
+];
+
+export interface ModelGridProps {
+  readonly fleet: Fleet;
+  /** Shows only models whose name has this text. */
+  readonly search?: string;
+}
+
+export function ModelGrid({ fleet, search = "" }: ModelGridProps) {
+  const rows = rowsOf(fleet).filter(({ name }) => name.toLowerCase().includes(search.toLowerCase()));
+  return (
+    <Grid
+      name="Models"
+      columns={columns}
+      rows={rows}
+      idOf={({ name, version, state }) => `${name}/${version}/${state}`}
+      hrefOf={({ name }) => hrefOf("models", [name])}
+      empty={search === "" ? "No worker serves a model." : "No model has such a name."}
+    />
+  );
+}
+
+function rowsOf({ models, workers }: Fleet): Row[] {
+  const served = models.map((model): Row => {
+    const { name, version, queued, running, set_aside: setAside, live_sequences: sequences, warnings = [] } = model;
+    const state = model.workers === 0 ? "waits" : "served";
+    const note = warnings.join("; ");
+    return { name, version, state, workers: model.workers, queued, running, sequences, setAside, note };
+  });
+  const failed = new Map<string, Row>();
+  for (const { name, version = "", reason } of workers.flatMap((worker) => worker.failed)) {
+    const before = failed.get(`${name}/${version}`);
+    const none = { queued: 0, running: 0, sequences: undefined, setAside: 0 };
+    const row: Row = { name, version, state: "failed", workers: (before?.workers ?? 0) + 1, ...none, note: reason };
+    failed.set(`${name}/${version}`, row);
+  }
+  return [...served, ...failed.values()].toSorted(
+    (a, b) => a.name.localeCompare(b.name) || Number(a.version) - Number(b.version),
+  );
+}

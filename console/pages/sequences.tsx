@@ -1,0 +1,141 @@
+/** The live sequences of a model. */
+import { useState } from "preact/hooks";
+import type { Sequence } from "../../gateway/answers.js";
+import { usePolledBy } from "../client/poll.js";
+import { isDigitText } from "../client/sequence-id.js";
+import { listSequences, MOST_LISTED, type SequenceList } from "../client/sequences.js";
+import { bytesText, countText } from "../view/figures.js";
+import { Grid, type Column } from "../view/grid.js";
+import { Page } from "../view/page.js";
+import { goTo, hrefOf, route } from "../view/route.js";
+import { Search } from "../view/search.js";
+import { Time } from "../view/times.js";
+import { isWhole, useFleet, type AnyFleet } from "./fleet-state.js";
+import { ImportForm } from "./import-form.js";
+
+/** A list of more sequences takes several requests, so only the user has it read again. */
+const MOST_READ_AGAIN = 1_000;
+const REST_MS = 5_000;
+
+const columns: readonly Column<Sequence>[] = [
+  {
+    title: "Sequence",
+    width: "minmax(140px, 1.4fr)",
+    cell: ({ sequence_id: id }) => <span class="mono">{String(id)}</span>,
+  },
+  {
+    title: "State",
+    width: "72px",
+    cell: ({ idle_deadline: deadline }) =>
+      deadline === null ? <span class="tag accent">busy</span> : <span class="tag good">live</span>,
+  },
+  { title: "Step", width: "72px", isNumber: true, cell: ({ step }) => countText(step) },
+  { title: "Checkpoints", width: "96px", isNumber: true, cell: ({ checkpoints }) => countText(checkpoints.length) },
+  { title: "State size", width: "88px", isNumber: true, cell: ({ state_bytes: bytes }) => bytesText(bytes) },
+  { title: "Version", width: "64px", cell: ({ version }) => version },
+  { title: "Last worker", width: "minmax(110px, 1fr)", cell: ({ worker }) => worker ?? <span class="none">gone</span> },
+  { title: "Ends if idle", width: "150px", cell: ({ idle_deadline: deadline }) => <Time at={deadline} /> },
+];
+
+export function sequenceHref(model: string, id: Sequence["sequence_id"]): string {
+  return hrefOf("sequences", [model, String(id)], { type: isDigitText(id) ? "string" : undefined });
+}
+
+export function SequencesPage({ model }: { readonly model: string | undefined }) {
+  return model === undefined ? <Choice /> : <OfModel model={model} />;
+}
+
+/** The models that remember. A key that does not show the whole fleet does not show which do. */
+function modelsOf(fleet: AnyFleet | undefined): readonly string[] {
+  if (fleet === undefined) return [];
+  const found = isWhole(fleet) ? fleet.models.filter(({ live_sequences: live }) => live !== undefined) : fleet.models;
+  return [...new Set(found.map(({ name }) => name))].toSorted();
+}
+
+function Choice() {
+  const polled = useFleet();
+  const fleet = polled.answer.value;
+  const rows = modelsOf(fleet).map((name) => ({
+    name,
+    live: fleet && isWhole(fleet) ? liveOf(fleet, name) : undefined,
+  }));
+  return (
+    <Page name="Sequences" polled={polled}>
+      <p class="soft">
+        Models with memory. Each keeps the state of its sequences in Redis, so any worker can run any step.
+      </p>
+      <Grid
+        name="Sequences"
+        columns={[
+          { title: "Model", width: "1fr", cell: ({ name }) => name },
+          {
+            title: "Live sequences",
+            width: "140px",
+            isNumber: true,
+            cell: ({ live }) => (live === undefined ? "" : countText(live)),
+          },
+        ]}
+        rows={rows}
+        idOf={({ name }) => name}
+        hrefOf={({ name }) => hrefOf("sequences", [name])}
+        empty="No worker serves a model with memory."
+      />
+    </Page>
+  );
+}
+
+function liveOf(fleet: Extract<AnyFleet, { workers: unknown }>, model: string): number {
+  // The sequences of a model are counted for all of its versions together.
+  return Math.max(0, ...fleet.models.filter(({ name }) => name === model).map(({ live_sequences: live = 0 }) => live));
+}
+
+function OfModel({ model }: { readonly model: string }) {
+  const polled = usePolledBy<SequenceList>(
+    `sequences of ${model}`,
+    (signal) => listSequences(model, signal),
+    ({ sequences }) => (sequences.length > MOST_READ_AGAIN ? Infinity : REST_MS),
+  );
+  const [isImporting, setImporting] = useState(false);
+  const { sequences = [], hasMore = false } = polled.answer.value ?? {};
+  const search = route.value.query["q"] ?? "";
+  const rows = search === "" ? sequences : sequences.filter(({ sequence_id: id }) => String(id).includes(search));
+  return (
+    <Page
+      name="Sequences"
+      polled={polled}
+      above={{ name: "Models with memory", href: hrefOf("sequences") }}
+      actions={
+        <button type="button" aria-expanded={isImporting} onClick={() => setImporting(!isImporting)}>
+          Import
+        </button>
+      }
+    >
+      {isImporting && <ImportForm model={model} onDone={() => setImporting(false)} />}
+      <form
+        class="bar"
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (search !== "") goTo(hrefOf("sequences", [model, search]));
+        }}
+      >
+        <Search name="q" label={`Search the sequences of ${model} by id; Enter opens exactly this id`} />
+        <p class="soft" role="status">
+          {rows.length === sequences.length
+            ? `${countText(rows.length)} sequences`
+            : `${countText(rows.length)} of ${countText(sequences.length)} sequences`}
+        </p>
+      </form>
+      {hasMore && (
+        <p class="notice warn">The model has more than {countText(MOST_LISTED)} sequences: open others by their id.</p>
+      )}
+      <Grid
+        name="Sequences"
+        columns={columns}
+        rows={rows}
+        idOf={({ sequence_id: id }) => String(id)}
+        hrefOf={({ sequence_id: id }) => sequenceHref(model, id)}
+        empty={search === "" ? "No sequence lives." : "No listed sequence has such an id. Enter opens exactly this id."}
+      />
+    </Page>
+  );
+}

@@ -1,0 +1,73 @@
+/** Node's classes of request and response, which note the facts of an exchange as it runs. */
+import { IncomingMessage, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import type { AccessLog, AnswerFacts } from "../facts/answer-facts.js";
+
+/** @param hear begins the facts of a request, before its head is known */
+export function exchangeClasses(hear: (incoming: IncomingMessage) => AnswerFacts): AccessLog["classes"] {
+  class NotedRequest extends IncomingMessage {
+    readonly facts: AnswerFacts;
+
+    constructor(socket: Socket) {
+      super(socket);
+      this.facts = hear(this);
+    }
+
+    override push(piece: unknown, encoding?: BufferEncoding): boolean {
+      this.facts.bytesIn += bytesOf(piece, encoding);
+      return super.push(piece, encoding);
+    }
+  }
+
+  class NotedResponse extends ServerResponse<NotedRequest> {
+    constructor(...given: ConstructorParameters<typeof ServerResponse<NotedRequest>>) {
+      super(...given);
+      const { facts } = this.req;
+      this.once("close", () => {
+        // Node emits `finish` even if the connection has closed before the bytes could leave.
+        facts.isWhole ||= this.writableFinished;
+        facts.end();
+      });
+    }
+
+    override writeHead(...given: unknown[]): this {
+      const { facts } = this.req;
+      facts.begin(Number(given[0]));
+      super.writeHead(...(given as [number]));
+      const headers = given.at(-1);
+      facts.id = this.#header("x-request-id", headers) ?? facts.id;
+      facts.request = this.#header("baton-request-id", headers) ?? facts.request;
+      return this;
+    }
+
+    override write(...given: unknown[]): boolean {
+      this.#count(given);
+      return super.write(...(given as [unknown, BufferEncoding]));
+    }
+
+    override end(...given: unknown[]): this {
+      this.#count(given);
+      return super.end(...(given as [unknown, BufferEncoding]));
+    }
+
+    #count([piece, encoding]: readonly unknown[]): void {
+      // Node sends no body to HEAD, whatever the handler writes.
+      if (this.req.method !== "HEAD") this.req.facts.bytesOut += bytesOf(piece, encoding);
+    }
+
+    /** @param given headers that node writes without keeping them */
+    #header(name: string, given: unknown): string | undefined {
+      const value: unknown =
+        typeof given === "object" && given !== null && name in given ? Reflect.get(given, name) : this.getHeader(name);
+      return typeof value === "string" ? value : undefined;
+    }
+  }
+
+  return { IncomingMessage: NotedRequest, ServerResponse: NotedResponse as typeof ServerResponse };
+}
+
+function bytesOf(piece: unknown, encoding: unknown): number {
+  if (piece instanceof Uint8Array) return piece.length;
+  if (typeof piece !== "string") return 0;
+  return encoding === "latin1" ? piece.length : Buffer.byteLength(piece);
+}

@@ -1,0 +1,32 @@
+/** `/v2/settings`: the settings with which a gateway runs. */
+import { z } from "zod";
+import { jsonReply } from "../formats/reply.js";
+import type { ProcessSettings } from "../service/process-settings.js";
+import { endpointsOf } from "./endpoint/endpoint.js";
+
+const endpoint = endpointsOf<ProcessSettings>();
+
+const settingsShape = () =>
+  z.strictObject({
+    settings: z.array(
+      z.strictObject({
+        name: z.string(),
+        value: z.string().nullable(),
+        default: z.string().nullable(),
+        given: z.boolean(),
+      }),
+    ),
+  });
+
+export const settingsEndpoints = [
+  endpoint({
+    method: "GET",
+    path: "/v2/settings",
+    right: "operator",
+    isTenantOptional: true,
+    does: "Shows the settings of this gateway. The value of a secret is `set`, or null.",
+    answers: { 200: { says: "Every setting, whether or not the environment gives it.", shape: settingsShape } },
+    refusals: ["forbidden"],
+    handle: ({ caller }, settings) => jsonReply({ settings: settings.show(caller) }),
+  }),
+];

@@ -1,0 +1,9 @@
+import { expect, it } from "vitest";
+import { gatewayConfig } from "./config.js";
+
+it("the gateway takes origins as browsers write them, and names others", () => {
+  const origins = "https://a.example, tauri://localhost, http://[::1]:3000";
+  expect(() => gatewayConfig({ BATON_ALLOWED_ORIGINS: origins })).not.toThrow();
+  const entry = "https://app.example.com:443";
+  expect(() => gatewayConfig({ BATON_ALLOWED_ORIGINS: entry })).toThrow(`BATON_ALLOWED_ORIGINS: '${entry}' is`);
+});

@@ -1,0 +1,82 @@
+/** The page Fleet, and the parts that all pages share. */
+import { expect, it } from "vitest";
+import { useFleet } from "../support/fleet/use-fleet.js";
+import { inBrowser, useBrowser } from "./browser.js";
+
+const served = useFleet({ models: ["accumulate"], jobs: 1, direct: true });
+const browser = useBrowser();
+
+inBrowser("the page Fleet", () => {
+  it("shows every process and every model, and how workers come and go", async () => {
+    const { page } = await browser.open(served.url);
+    await page.getByRole("heading", { level: 1, name: "Fleet" }).waitFor();
+    const processes = page.getByRole("grid", { name: "Fleet" });
+    await processes.locator("[data-id^='worker/worker-1']").waitFor();
+    expect(await processes.getAttribute("aria-rowcount")).toBe("4");
+    await page.getByRole("grid", { name: "Models" }).locator("[data-id='accumulate/1/served']").waitFor();
+    await page.getByText("Nothing is amiss.").waitFor();
+
+    const added = await served.fleet.addWorker();
+    const changes = page.getByRole("log", { name: "Changes" });
+    await changes.getByText(/Worker worker-2\S* \(.*\) has joined$/).waitFor();
+    await added.kill();
+    await changes.getByText(/Worker worker-2\S* \(.*\) has gone$/).waitFor();
+  });
+
+  it("has landmarks, and a page for every hash", async () => {
+    const { page } = await browser.open(served.url, "#/nowhere");
+    for (const role of ["banner", "navigation", "main"] as const) await page.getByRole(role).waitFor();
+    await page.getByRole("heading", { level: 1, name: "No such page" }).waitFor();
+    for (const name of ["Fleet", "Models", "Sequences", "Streams", "Dead letters", "Try it"]) {
+      await page.getByRole("navigation").getByRole("link", { name }).click();
+      await page.getByRole("heading", { level: 1, name }).waitFor();
+    }
+  });
+
+  it("changes its theme at a press of a button, and remembers it", async () => {
+    const { page } = await browser.open(served.url, "", { colorScheme: "light" });
+    await page.getByRole("button", { name: "Theme" }).click();
+    expect(await page.locator("html").getAttribute("data-theme")).toBe("dark");
+    await page.reload();
+    await page.getByRole("heading", { level: 1 }).waitFor();
+    expect(await page.locator("html").getAttribute("data-theme")).toBe("dark");
+  });
+
+  it("leads to pages by keys, and shows which keys there are", async () => {
+    const { page } = await browser.open(served.url);
+    for (const [key, name] of [
+      ["m", "Models"],
+      ["s", "Sequences"],
+      ["r", "Streams"],
+      ["d", "Dead letters"],
+      ["t", "Try it"],
+      ["f", "Fleet"],
+    ] as const) {
+      await page.keyboard.press("g");
+      await page.keyboard.press(key);
+      await page.getByRole("heading", { level: 1, name }).waitFor();
+    }
+    await page.keyboard.press("?");
+    await page.getByRole("dialog", { name: "Keys" }).waitFor();
+    await page.keyboard.press("Escape");
+    await page.getByRole("dialog", { name: "Keys" }).waitFor({ state: "detached" });
+  });
+
+  it("says that the gateway is away, and comes back by itself", async () => {
+    const { page } = await browser.open(served.url, "", { provoked: ["ERR_CONNECTION_REFUSED", "ERR_EMPTY_RESPONSE"] });
+    await page.getByRole("grid", { name: "Fleet" }).waitFor();
+    const away = page.getByText("The gateway does not answer.");
+    const [gateway] = served.fleet.gateways;
+    await gateway?.member.kill();
+    await away.waitFor();
+    expect(await page.getByRole("grid", { name: "Fleet" }).isVisible()).toBe(true);
+    await gateway?.member.start();
+    await away.waitFor({ state: "detached" });
+  });
+
+  it("asks no other path than it shows, and one at a time", async () => {
+    const { page, asked } = await browser.open(served.url);
+    await page.getByRole("grid", { name: "Fleet" }).waitFor();
+    expect(asked.filter((one) => one.startsWith("GET /v2"))).toEqual(["GET /v2/fleet"]);
+  });
+});

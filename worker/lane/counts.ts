@@ -1,0 +1,217 @@
+/**
+ * The figures of one model version in this worker. Each cell is found once, when the model loads.
+ * The worker counts a request when the commit took effect here, so a redelivery, a repetition under
+ * an Idempotency-Key and the late commit of another worker's request count nothing. Times are read
+ * once for each batch and stage.
+ */
+import { readOutcome } from "#shared/contract/outcome.js";
+import type { ErrorCode } from "#shared/errors.js";
+import { cells as ofProcess, type Buckets, type Cell, type Cells } from "#shared/metrics/cells.js";
+import type { FamilyName } from "#shared/metrics/families.js";
+import { fates, type Fate } from "#shared/queue/work/commit/settlement.js";
+import { statePlaces, type LookUpCounts, type StatePlace } from "../sequence/states.js";
+import type { Settled } from "./settle.js";
+
+/** The times of a run that several requests share, in ms. */
+export interface RunTimes {
+  /** When the model began, on `performance.now()`'s clock. */
+  readonly begunAt: number;
+  /** To look up states and stack inputs. */
+  readonly inputMs: number;
+  readonly ranMs: number;
+  /** To take outputs apart; 0 until that is done. */
+  outputMs: number;
+}
+
+/** What a settlement knows of the run of its request. */
+export interface Measured {
+  readonly run: RunTimes;
+  readonly rows: number;
+  /** On `performance.now()`'s clock. */
+  readonly admittedAt: number;
+}
+
+/** Triton's words for why a request failed. */
+const reasons = ["BACKEND", "CANCELED", "REJECTED", "OTHER"] as const;
+
+/** Why a batch takes no further request. */
+export const closings = ["full", "preferred", "enough", "shape", "sequence", "delay", "alone", "unbatched"] as const;
+export type Closing = (typeof closings)[number];
+
+/** The model, and whether it answers token by token. */
+export interface CountedModel {
+  readonly model: string;
+  readonly version: string;
+  readonly streams?: boolean | undefined;
+}
+
+export class ModelCounts implements LookUpCounts {
+  readonly #cells: Cells;
+  readonly #success: Cell;
+  readonly #rows: Cell;
+  readonly #failures: Readonly<Record<(typeof reasons)[number], Cell>>;
+  readonly #fates: Readonly<Record<Fate, Cell>>;
+  readonly #commitSeconds: Buckets;
+  readonly #checkpoints: Cell;
+  readonly #checkpointBytes: Cell;
+  readonly #setAside: Cell;
+  readonly #lookups: Readonly<Record<StatePlace, Cell>>;
+  readonly #show: (name: FamilyName, read: () => number, labels?: Readonly<Record<string, string>>) => void;
+  /** Undefined for a generator, whose runs are no batches. */
+  readonly batches: BatchCounts | undefined;
+
+  constructor({ model, version, streams }: CountedModel, cells: Cells = ofProcess) {
+    const labels = cells.modelLabels(model, version);
+    const one = (name: FamilyName) => cells.counter(name, labels);
+    const each = <Word extends string>(name: FamilyName, label: string, words: readonly Word[]) =>
+      Object.fromEntries(words.map((word) => [word, cells.counter(name, { ...labels, [label]: word })])) as Record<
+        Word,
+        Cell
+      >;
+    this.#cells = cells;
+    this.#success = one("nv_inference_request_success");
+    this.#rows = one("nv_inference_count");
+    this.#failures = each("nv_inference_request_failure", "reason", reasons);
+    this.#fates = each("baton_commits_total", "fate", fates);
+    this.#commitSeconds = cells.histogram("baton_commit_duration_seconds");
+    this.#checkpoints = one("baton_checkpoints_total");
+    this.#checkpointBytes = one("baton_checkpoint_bytes_total");
+    this.#setAside = one("baton_set_aside_total");
+    this.#lookups = each("baton_state_lookups_total", "from", statePlaces);
+    this.#show = (name, read, more) => cells.show(name, { ...labels, ...more }, read);
+    this.batches = streams === true ? undefined : new BatchCounts(cells, labels);
+  }
+
+  /** Shows a value of the worker that each page reads anew. */
+  show(name: FamilyName, read: () => number, labels?: Readonly<Record<string, string>>): void {
+    this.#show(name, read, labels);
+  }
+
+  lookedUp(from: StatePlace): void {
+    this.#cells.add(this.#lookups[from]);
+  }
+
+  setAside(requests: number): void {
+    this.#cells.add(this.#setAside, requests);
+  }
+
+  /**
+   * Counts a commit.
+   * @param begunAt the begin of the commit, and `endedAt` its end, on `performance.now()`'s clock
+   */
+  committed(settled: readonly Settled[], words: readonly Fate[], begunAt: number, endedAt: number): void {
+    const cells = this.#cells;
+    cells.observe(this.#commitSeconds, seconds(endedAt - begunAt));
+    for (let i = 0; i < settled.length; i++) {
+      const one = settled[i] as Settled;
+      const fate = words[i] as Fate;
+      cells.add(this.#fates[fate]);
+      if (fate === "committed") this.#tookEffect(one, endedAt);
+    }
+  }
+
+  #tookEffect({ outcome, state, deadReason, measured }: Settled, endedAt: number): void {
+    const cells = this.#cells;
+    if (state.action === "put") {
+      cells.add(this.#checkpoints);
+      cells.add(this.#checkpointBytes, state.checkpoint.length);
+    }
+    if (deadReason !== undefined) cells.add(this.#setAside);
+    if (outcome.kind === "error") {
+      const { kind, body } = outcome;
+      const read = readOutcome(kind, body);
+      return cells.add(this.#failures[read.kind === "error" ? reasonOf(read.code) : "OTHER"]);
+    }
+    cells.add(this.#success);
+    cells.add(this.#rows, measured?.rows ?? 1);
+    if (measured !== undefined) this.batches?.ended(measured, endedAt);
+  }
+}
+
+/** The figures of a tensor model's batches. */
+export class BatchCounts {
+  readonly #cells: Cells;
+  readonly #runs: Cell;
+  readonly #runRows: Buckets;
+  readonly #busySeconds: Cell;
+  readonly #closings: Readonly<Record<Closing, Cell>>;
+  readonly #lateSeconds: Buckets;
+  readonly #alone: Cell;
+  readonly #requestUs: Cell;
+  readonly #queueUs: Cell;
+  readonly #inputUs: Cell;
+  readonly #inferUs: Cell;
+  readonly #outputUs: Cell;
+  readonly #queueSeconds: Buckets;
+  readonly #stepSeconds: Buckets;
+
+  constructor(cells: Cells, labels: Readonly<Record<string, string>>) {
+    const one = (name: FamilyName) => cells.counter(name, labels);
+    this.#cells = cells;
+    this.#runs = one("nv_inference_exec_count");
+    this.#runRows = cells.histogram("baton_batch_rows", labels);
+    this.#busySeconds = one("baton_model_busy_seconds_total");
+    this.#closings = Object.fromEntries(
+      closings.map((word) => [word, cells.counter("baton_batches_total", { ...labels, closed_by: word })]),
+    ) as Record<Closing, Cell>;
+    this.#lateSeconds = cells.histogram("baton_window_error_seconds", labels);
+    this.#alone = one("baton_retries_alone_total");
+    this.#requestUs = one("nv_inference_request_duration_us");
+    this.#queueUs = one("nv_inference_queue_duration_us");
+    this.#inputUs = one("nv_inference_compute_input_duration_us");
+    this.#inferUs = one("nv_inference_compute_infer_duration_us");
+    this.#outputUs = one("nv_inference_compute_output_duration_us");
+    this.#queueSeconds = cells.histogram("baton_queue_seconds", labels);
+    this.#stepSeconds = cells.histogram("baton_step_seconds", labels);
+  }
+
+  /** Counts a run of the model, with or without success. */
+  ran(rows: number, ranMs: number): void {
+    const cells = this.#cells;
+    cells.add(this.#runs);
+    cells.observe(this.#runRows, rows);
+    cells.add(this.#busySeconds, seconds(ranMs));
+  }
+
+  /** Counts a batch that ran, once. */
+  closed(by: Closing): void {
+    this.#cells.add(this.#closings[by]);
+    if (by === "alone") this.#cells.add(this.#alone);
+  }
+
+  /** @param ms by which a batch came later than the configured delay */
+  late(ms: number): void {
+    this.#cells.observe(this.#lateSeconds, seconds(ms));
+  }
+
+  /** Counts the times of a request whose result was committed. */
+  ended({ run, admittedAt }: Measured, endedAt: number): void {
+    const cells = this.#cells;
+    const { begunAt, inputMs, ranMs, outputMs } = run;
+    // The clocks of two machines may differ by more than a short wait.
+    const queueMs = Math.max(0, begunAt - inputMs - admittedAt);
+    const stepMs = Math.max(endedAt - begunAt + inputMs + queueMs, 0);
+    cells.add(this.#requestUs, microseconds(stepMs));
+    cells.add(this.#queueUs, microseconds(queueMs));
+    cells.add(this.#inputUs, microseconds(inputMs));
+    cells.add(this.#inferUs, microseconds(ranMs));
+    cells.add(this.#outputUs, microseconds(outputMs));
+    cells.observe(this.#queueSeconds, seconds(queueMs));
+    cells.observe(this.#stepSeconds, seconds(stepMs));
+  }
+}
+
+function reasonOf(code: ErrorCode): (typeof reasons)[number] {
+  if (code === "model_error" || code === "poison_request" || code.startsWith("state_")) return "BACKEND";
+  if (code === "cancelled") return "CANCELED";
+  return code === "expired" ? "REJECTED" : "OTHER";
+}
+
+function seconds(ms: number): number {
+  return ms / 1_000;
+}
+
+/** Triton's counters of microseconds are whole numbers. */
+function microseconds(ms: number): number {
+  return Math.round(ms * 1_000);
+}
