@@ -2,7 +2,7 @@
  * A button for a change that cannot be taken back. It asks once, in its own place, with a second
  * button that names the thing.
  */
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 export interface ConfirmProps {
   /** Such as `End`. */
@@ -16,18 +16,26 @@ export interface ConfirmProps {
 export function Confirm({ verb, names, isDisabled = false, onConfirm }: ConfirmProps) {
   const [isAsking, setAsking] = useState(false);
   const [isBusy, setBusy] = useState(false);
-  const keep = useRef<HTMLButtonElement>(null);
-  useEffect(() => {
+  /** Set by a user who keeps the thing: the focus goes back to the button that asked. */
+  const isKept = useRef(false);
+  const focused = useRef<HTMLButtonElement>(null);
+  // Before the browser paints, since the next key may come first.
+  useLayoutEffect(() => {
     // The harmless button has the focus, so that a second press of Enter changes nothing.
-    if (isAsking) keep.current?.focus();
+    if (isAsking || isKept.current) focused.current?.focus();
+    isKept.current = false;
   }, [isAsking]);
   if (!isAsking) {
     return (
-      <button type="button" disabled={isDisabled || isBusy} onClick={() => setAsking(true)}>
+      <button ref={focused} type="button" disabled={isDisabled || isBusy} onClick={() => setAsking(true)}>
         {verb}
       </button>
     );
   }
+  const doKeep = () => {
+    isKept.current = true;
+    setAsking(false);
+  };
   const confirm = async () => {
     setAsking(false);
     setBusy(true);
@@ -40,13 +48,13 @@ export function Confirm({ verb, names, isDisabled = false, onConfirm }: ConfirmP
       onKeyDown={(event) => {
         if (event.key !== "Escape") return;
         event.preventDefault();
-        setAsking(false);
+        doKeep();
       }}
     >
       <button type="button" class="danger" onClick={() => void confirm()}>
         {names}
       </button>{" "}
-      <button type="button" ref={keep} onClick={() => setAsking(false)}>
+      <button type="button" ref={focused} onClick={doKeep}>
         Keep
       </button>
     </span>

@@ -37,6 +37,7 @@ export function Grid<Row>({ name, columns, rows, idOf, hrefOf, empty }: GridProp
   const [active, setActive] = useState(0);
   /** Set when a key has moved the focus to a row that may not be in the document yet. */
   const isMoved = useRef(false);
+  const isHeld = scroller.current?.contains(document.activeElement) === true;
   const height = Math.min(rows.length * ROW_PX, MOST_PX);
   const last = Math.max(0, rows.length - 1);
   const current = Math.min(active, last);
@@ -69,6 +70,8 @@ export function Grid<Row>({ name, columns, rows, idOf, hrefOf, empty }: GridProp
 
   useLayoutEffect(() => {
     const box = scroller.current;
+    // A row that goes while it has the focus leaves it to the row in its place.
+    if (isHeld && document.activeElement === document.body) isMoved.current = true;
     if (!isMoved.current || box === null) return;
     const y = current * ROW_PX;
     if (y < box.scrollTop) box.scrollTop = y;

@@ -1,11 +1,11 @@
 /** The list of keys, over the page. */
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { isHelpShown, type KeyedPage } from "./keys.js";
 
 export function Help({ pages }: { readonly pages: readonly KeyedPage[] }) {
   const close = useRef<HTMLButtonElement>(null);
   const isShown = isHelpShown.value;
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (isShown) close.current?.focus();
   }, [isShown]);
   if (!isShown) return null;

@@ -6,7 +6,7 @@ import { useFleet } from "../support/fleet/use-fleet.js";
 import { lineOf, logFolder } from "./lines.js";
 
 const path = join(logFolder(), "traced.log");
-// Nobody takes the spans, which is no matter of the requests.
+// No receiver takes the spans, which is no matter of the requests.
 const traces = { BATON_TRACE_URL: "http://127.0.0.1:9/v1/traces", BATON_TRACE_SAMPLE: "1" };
 const served = useFleet({
   models: ["simple", "tale-gpt"],

@@ -1,4 +1,4 @@
-/** Keys and tenants are administered by the API, and nobody gives or sees more than he has. */
+/** Keys and tenants are administered by the API, and no caller gives or sees more than its own. */
 import { beforeAll, describe, expect, it } from "vitest";
 import { keyId } from "../../gateway/auth/key.js";
 import type { KeyView } from "../../gateway/auth/key-view.js";

@@ -1,4 +1,4 @@
-/** What an operator reads of refused requests, and what nobody reads: keys in any place. */
+/** Refused requests in the log that an operator reads, in which no key stands in any place. */
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";

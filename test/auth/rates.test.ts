@@ -215,7 +215,7 @@ describe("a limit of generations", () => {
     });
     expect(read.status).toBe(200);
     expect((await begin()).status).toBe(429);
-    // The client leaves, and after the grace nobody wants the stream.
+    // The client leaves, and after the grace no client wants the stream.
     stream.abort();
     let last = refused;
     await expect.poll(async () => (last = await begin()).status, { timeout: 60_000, interval: 250 }).toBe(202);

@@ -1,4 +1,4 @@
-/** The first start: nobody needs a key on a laptop, and nobody gets in without one elsewhere. */
+/** The first start: a laptop needs no key, and any other place lets no client in without one. */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:net";
@@ -107,7 +107,7 @@ describe("`npm start`", () => {
     writeFileSync(file, `${newKey().text}\n`);
     const another = keys("first").stdout.trim();
     expect([readFileSync(file, "utf8").trim(), await statusWith(another)]).toEqual([another, 200]);
-    // A key that somebody has revoked does not.
+    // A revoked key does not.
     keys("revoke", another.split("_")[1] ?? "");
     const refused = keys("first");
     expect([refused.status, refused.stdout]).toEqual([78, ""]);

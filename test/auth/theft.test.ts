@@ -90,7 +90,7 @@ beforeAll(async () => {
 });
 afterAll(() => receiver.dispose());
 
-/** An id of the same form that nobody has had. */
+/** An id of the same form that no tenant has had. */
 function neverLike(id: string): string {
   if (id === "7") return "8";
   const at = Math.max(id.search(/[_-]/), 0) + 3;
@@ -134,7 +134,7 @@ const bodyFor = (method: string, path: string): object | undefined => {
 };
 
 describe("another tenant's thing", () => {
-  // The files of the console are nobody's.
+  // The files of the console belong to no tenant.
   const ofTenants = endpoints.filter(({ path }) => !path.startsWith("/console/"));
   const named = ofTenants.filter(({ path }) => /:(?!model\b|version\b|repository\b|region\b)\w+/.test(path));
   const statuses = { "/v2/requests/:id/ws": 426, "/v2/dead": 403, "/v2/tenants": 403 };
@@ -146,7 +146,7 @@ describe("another tenant's thing", () => {
     if (id === undefined) throw new Error(`nobody has made a thing for ${path}`);
     const [theirs, none] = await both(id, (one) => told(method, at.replace(/:\w+/, one), bodyFor(method, at)));
     expect(theirs).toEqual(none);
-    // A new sequence may have any id, and nobody writes to a stream.
+    // A new sequence may have any id, and no request writes to a stream.
     const isWrite = at.endsWith("/state") ? method === "PUT" : at.endsWith("/stream") && method !== "GET";
     if (isWrite) return;
     const [, status = 404] = Object.entries(statuses).find(([one]) => at.startsWith(one)) ?? [];

@@ -111,7 +111,7 @@ describe("a fleet with a receiver of traces", () => {
     }
   });
 
-  it("takes a retry under an Idempotency-Key for the same request, whatever its traceparent", async () => {
+  it("takes a retry under an Idempotency-Key with another traceparent for the same request", async () => {
     const key = { "idempotency-key": "one and the same" };
     const [first, second, third] = [clientsTrace(), clientsTrace(), clientsTrace("00")];
     const asked = [];

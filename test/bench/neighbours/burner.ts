@@ -1,4 +1,4 @@
-/** Uses a share of a core, as a flood's client does, and asks nobody. */
+/** Uses a share of a core, as a flood's client does, and asks no server. */
 import { serveJob } from "../support/child.js";
 
 export interface BurnerJob {

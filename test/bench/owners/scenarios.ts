@@ -98,7 +98,7 @@ export function ownersScenarios(): Scenarios<OwnersRound> {
     return { cpuUs: (user + system) / count, checked: count, wrong };
   };
   const guesses = {
-    /** Whoever guesses compares the time of one id with the time of ids that nobody has. */
+    /** A client that guesses compares the time of one id with the time of ids that no key has. */
     secret: () => asking(newKey(made[0]?.record.id).text),
     id: () => asking(newKey().text),
   };
