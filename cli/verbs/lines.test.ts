@@ -66,11 +66,12 @@ describe("an answer in tokens", () => {
 
 it("sequences, in a list and one by one", () => {
   const one = readAnswer<Sequence>(
-    '{"sequence_id":18446744073709551615,"step":2,"idle_deadline":null,"checkpoints":[1,2],"version":"1"}',
+    '{"sequence_id":18446744073709551615,"state":"busy","step":2,"idle_deadline":null,"checkpoints":[1,2],"version":"1"}',
   );
-  expect(listLines([one])[1]).toBe("18446744073709551615  2     1        -            -           -");
+  expect(listLines([one])[1]).toBe("18446744073709551615  busy   2     1        -            -           -");
   expect(sequenceLines(one)).toEqual([
     "sequence_id    18446744073709551615",
+    "state          busy",
     "step           2",
     "idle_deadline  -",
     "checkpoints    1 2",

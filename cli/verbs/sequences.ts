@@ -157,9 +157,9 @@ function idValue(id: string, { string }: Options): bigint | string {
 /** A line for each sequence. */
 export function listLines(sequences: readonly Partial<Sequence>[]): string[] {
   const rows = sequences.map((one) =>
-    cells(one, ["sequence_id", "step", "version", "state_bytes", "idle_deadline", "worker"]),
+    cells(one, ["sequence_id", "state", "step", "version", "state_bytes", "idle_deadline", "worker"]),
   );
-  return table(["SEQUENCE", "STEP", "VERSION", "STATE BYTES", "IDLE UNTIL", "WORKER"], rows);
+  return table(["SEQUENCE", "STATE", "STEP", "VERSION", "STATE BYTES", "IDLE UNTIL", "WORKER"], rows);
 }
 
 /** A line for each member. */

@@ -108,13 +108,14 @@ function Standing({ model, id, isText, sequence, polled }: StandingProps) {
 }
 
 function Facts({ sequence }: { readonly sequence: Sequence }) {
-  const { step, idle_deadline: deadline, worker, version, state_bytes: bytes } = sequence;
+  const { state, step, waiting, last_step_at: rested, idle_deadline: deadline, worker, version, state_bytes: bytes } = sequence;
   return (
     <>
       <Figures
         figures={[
-          { name: "State", value: deadline === null ? "busy" : "live" },
+          { name: "State", value: state },
           { name: "Last step", value: countText(step) },
+          { name: "Steps behind", value: countText(waiting) },
           { name: "State size", value: bytesText(bytes) },
           { name: "Last worker", value: worker ?? "gone" },
           { name: "Version", value: version },
@@ -122,7 +123,7 @@ function Facts({ sequence }: { readonly sequence: Sequence }) {
       />
       {deadline !== null && (
         <p class="soft">
-          Without another step the sequence ends <Time at={deadline} />.
+          The sequence came to rest <Time at={rested} />. Without another step it ends <Time at={deadline} />.
         </p>
       )}
     </>

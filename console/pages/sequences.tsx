@@ -25,11 +25,11 @@ const columns: readonly Column<Sequence>[] = [
   },
   {
     title: "State",
-    width: "72px",
-    cell: ({ idle_deadline: deadline }) =>
-      deadline === null ? <span class="tag accent">busy</span> : <span class="tag good">live</span>,
+    width: "96px",
+    cell: ({ state }) => <span class={state === "busy" ? "tag accent" : "tag good"}>{state}</span>,
   },
   { title: "Step", width: "72px", isNumber: true, cell: ({ step }) => countText(step) },
+  { title: "Waiting", width: "72px", isNumber: true, cell: ({ waiting }) => countText(waiting) },
   { title: "Checkpoints", width: "96px", isNumber: true, cell: ({ checkpoints }) => countText(checkpoints.length) },
   { title: "State size", width: "88px", isNumber: true, cell: ({ state_bytes: bytes }) => bytesText(bytes) },
   { title: "Version", width: "64px", cell: ({ version }) => version },

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import type { CorrelationId } from "#shared/contract/sequence.js";
 import { InferenceError } from "#shared/errors.js";
+import { sequenceStates, type SequenceState } from "#shared/queue/sequences/view.js";
 import { readCorrelationId } from "../admission/request-terms.js";
 import { checkSequenceId } from "../formats/kserve/validate.js";
 import { stateBodyLimit } from "../formats/limits.js";
@@ -23,7 +24,10 @@ export const sequenceShape = () =>
   z.strictObject({
     // An integer goes up to 2^64-1, and JavaScript's own parser rounds it.
     sequence_id: z.union([z.number(), z.string()]),
+    state: z.enum(sequenceStates),
     step: z.number(),
+    waiting: z.number(),
+    last_step_at: z.string().nullable(),
     idle_deadline: z.string().nullable(),
     worker: z.string().nullable(),
     version: z.string(),
@@ -46,6 +50,17 @@ const stepOfQuery: Parameter<number | undefined> = {
   schema: stepSchema,
   read: ([given]) => (given === undefined ? undefined : readStep(/^\d+$/.test(given) ? Number(given) : given)),
 };
+const stateOfQuery: Parameter<SequenceState | undefined> = {
+  schema: { enum: sequenceStates },
+  read: ([given], name) => {
+    const found = sequenceStates.find((one) => one === given);
+    if (given !== undefined && found === undefined) {
+      throw new InferenceError("invalid_argument", `${name} must be ${sequenceStates.join(", ")}, not '${given}'`);
+    }
+    return found;
+  },
+};
+const prefixOfQuery: Parameter<string | undefined> = { ...text, says: "the beginning of the ids" };
 const newId: Member<CorrelationId> = {
   schema: { anyOf: [{ type: "integer", minimum: 0 }, { type: "string" }] },
   read: readCorrelationId,
@@ -65,7 +80,7 @@ export const sequenceEndpoints = forModel(
     path: "/v2/models/:model/sequences",
     right: "read",
     does: "Lists the live sequences of a model, in no order.",
-    query: { limit: pageSize(100, 1_000), after: text },
+    query: { limit: pageSize(100, 1_000), after: text, state: stateOfQuery, prefix: prefixOfQuery },
     answers: {
       200: {
         says: "A page of sequences; `next` is the `after` of the next page.",

@@ -62,6 +62,15 @@ export function sequenceIdOf(name: string): bigint | string {
   return decodeCorrelationId(encodedIdOf(name)).value;
 }
 
+/** @returns the beginnings of the names of all sequences whose ids begin with this text, and of some others */
+export function beginningsOf(tenant: string, prefix: string): string[] {
+  // Three bytes of a string are four characters of its name, which do not depend on what follows.
+  const bytes = Buffer.from(prefix, "utf8");
+  const ofTexts = `s${bytes.subarray(0, bytes.length - (bytes.length % 3)).toString("base64url")}`;
+  const encoded = /^\d+$/.test(prefix) ? [ofTexts, `u${prefix}`] : [ofTexts];
+  return encoded.map((text) => sequenceName(tenant, text));
+}
+
 /** @param buckets of the deployment */
 export function addressOf({ tenant, model, id }: Named, buckets: number): SequenceAddress {
   const encoded = encodeCorrelationId(id);

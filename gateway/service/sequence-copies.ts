@@ -80,7 +80,7 @@ export class SequenceCopies {
     }
     switch (forked.said) {
       case "forked":
-        return describeView(forked.view, models);
+        return describeView(forked.view, models, change.model);
       case "unknown":
         throw sequenceUnknown(change);
       case "busy":
@@ -152,7 +152,7 @@ export class SequenceCopies {
     // An earlier try may have made the fork. The old sequence may have had steps since then, so a
     // second read of its last checkpoint would find another state.
     const before = await askRedis(() => recall(redis, target, once));
-    if (before.said === "made") return describeView(before.view, models);
+    if (before.said === "made") return describeView(before.view, models, to.model);
     if (before.said === "mismatch") throw mismatch();
     const exported = stampForImport(await this.#exported(from, addressOf(from, buckets), step));
     return this.#import(to, target, exported, once, terms);
@@ -181,7 +181,7 @@ export class SequenceCopies {
     const known = terms ?? (await this.#terms(change, to));
     const imported = await changeInRedis(() => importSequence(redis, to, exported, known, once));
     if (imported.said !== "imported") throw notMade(imported.said, change);
-    return describeView(imported.view, this.#settings.models);
+    return describeView(imported.view, this.#settings.models, change.model);
   }
 
   /** Copies a checkpoint from disk back into Redis. */

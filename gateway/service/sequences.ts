@@ -6,13 +6,14 @@ import { endSequence } from "#shared/queue/sequences/end.js";
 import { describeSequence } from "#shared/queue/sequences/describe.js";
 import { firstPage, listSequences, type Page } from "#shared/queue/sequences/list.js";
 import { rewind } from "#shared/queue/sequences/rewind.js";
+import type { SequenceState } from "#shared/queue/sequences/view.js";
 import { askRedis, changeInRedis } from "../admission/ask-redis.js";
 import type { ModelName } from "../fleet/models.js";
 import { checkVersion, isOfVersion, maxIdleMs, onceOf } from "../sequences/change.js";
 import { describeView, type SequenceDescription } from "../sequences/description.js";
 import { beginning, placeText, readPlace, type Place } from "../sequences/page.js";
 import { mismatch, noCheckpoint, sequenceUnknown } from "../sequences/refusals.js";
-import { addressOf, type Change, type Named, type OfModel } from "../sequences/sequence-id.js";
+import { addressOf, beginningsOf, type Change, type Named, type OfModel } from "../sequences/sequence-id.js";
 import type { Caller } from "./caller.js";
 import type { PageTerms } from "./page.js";
 import { SequenceCopies, type SequenceServiceSettings } from "./sequence-copies.js";
@@ -22,6 +23,13 @@ import { SequenceCopies, type SequenceServiceSettings } from "./sequence-copies.
  * other tenants.
  */
 const MOST_CALLS = 100;
+
+/** Which sequences a list has; an undefined member is met by all. */
+export interface SequenceFilter {
+  readonly state: SequenceState | undefined;
+  /** The beginning of the id's text. */
+  readonly prefix: string | undefined;
+}
 
 export interface SequencePage {
   readonly sequences: readonly SequenceDescription[];
@@ -54,7 +62,7 @@ export class SequenceService {
     const { redis, buckets, models } = this.#settings;
     const found = await askRedis(() => describeSequence(redis, addressOf(named, buckets)));
     if (found.said === "unknown" || !isOfVersion(named, found.view)) throw sequenceUnknown(named);
-    return describeView(found.view, models);
+    return describeView(found.view, models, named.model);
   }
 
   /**
@@ -64,17 +72,21 @@ export class SequenceService {
    * @returns the page, and the beginning of the next page; undefined if this page is the last
    * @throws InferenceError `unknown_model`, `model_unavailable` or `unavailable`
    */
-  async list(caller: Caller, name: ModelName, { limit, after }: PageTerms): Promise<SequencePage> {
+  async list(caller: Caller, name: ModelName, asked: PageTerms & SequenceFilter): Promise<SequencePage> {
+    const { limit, after, state, prefix = "" } = asked;
     const { redis, buckets, models } = this.#settings;
     let place: Place | undefined = after === undefined ? beginning : readPlace(after, buckets);
     const { tenant, model, version } = this.ofModel(caller, name);
+    const meant = { version, state, beginnings: prefix === "" ? undefined : beginningsOf(tenant, prefix) };
     const sequences: SequenceDescription[] = [];
     for (let calls = 0; place !== undefined && sequences.length < limit && calls < MOST_CALLS; calls++) {
       const start: Place = place;
       const where = { bucket: start.bucket, model: model.name };
       const most = limit - sequences.length;
-      const page = await askRedis(() => listSequences(redis, where, tenant, start, most, version));
-      sequences.push(...page.views.map((view) => describeView(view, models)));
+      const page = await askRedis(() => listSequences(redis, where, tenant, start, most, meant));
+      const found = page.views.map((view) => describeView(view, models, model));
+      // A name is encoded, so its beginning says the id's beginning but for two bytes.
+      sequences.push(...found.filter(({ sequence_id: id }) => String(id).startsWith(prefix)));
       place = placeAfter(start, page, buckets);
     }
     return { sequences, next: place && placeText(place) };
@@ -91,7 +103,7 @@ export class SequenceService {
     await checkVersion(change, this.#settings);
     const once = onceOf(change, this.#settings, ["end"]);
     const ended = await changeInRedis(() => endSequence(redis, addressOf(change, buckets), once));
-    if (ended.said === "ended") return describeView(ended.view, models);
+    if (ended.said === "ended") return describeView(ended.view, models, change.model);
     throw ended.said === "unknown" ? sequenceUnknown(change) : mismatch();
   }
 
@@ -111,7 +123,7 @@ export class SequenceService {
     );
     switch (rewound.said) {
       case "rewound":
-        return describeView(rewound.view, models);
+        return describeView(rewound.view, models, change.model);
       case "unknown":
         throw sequenceUnknown(change);
       case "mismatch":

@@ -103,7 +103,7 @@ describe("a script with records", () => {
     ["LIST.parked(all[i]).frame:sub(1)", "all[i][2]:sub(1)"],
     [
       "-- record sequenceView: packSequenceView\n",
-      "local function packSequenceView(r)\n  return {r.name, r.facts, r.stateBytes}\nend\n",
+      "local function packSequenceView(r)\n  return {r.name, r.facts, r.stateBytes, r.state}\nend\n",
     ],
     ["-- record due: packDue\n", "local function packDue(r)\n  return r.at .. '|' .. r.made\nend\n"],
     ["-- record load: newLoad\n", "local function newLoad()\n  return {items = 0, bytes = 0}\nend\n"],

@@ -55,4 +55,6 @@ export const sequenceView = list({
   facts: text(),
   /** Bytes of the tensors of its state. */
   stateBytes: number(),
+  /** A `SequenceState` (sequences/view.ts). */
+  state: text(),
 });

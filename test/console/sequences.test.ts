@@ -148,7 +148,7 @@ inBrowser("ids of any text", () => {
 });
 
 const entry = (id: string | number) =>
-  `{"sequence_id":${id},"step":1,"idle_deadline":null,"worker":null,"version":"1","state_bytes":4,"checkpoints":[1]}`;
+  `{"sequence_id":${id},"state":"busy","step":1,"waiting":0,"last_step_at":null,"idle_deadline":null,"worker":null,"version":"1","state_bytes":4,"checkpoints":[1]}`;
 
 inBrowser("ten thousand sequences", () => {
   it("are scrolled with at most 200 rows in the document, and each is found", async () => {

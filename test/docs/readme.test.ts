@@ -172,7 +172,7 @@ describe("the first requests", () => {
     const said = await paste("docs/command-line.md", 0);
     expect(said).toMatch(/\bcat\b/i);
     expect(said).toMatch(/^OUTPUT +INT32 +\[1,1\] +20$/m);
-    expect(said).toMatch(/^5 +1 +1 /m);
+    expect(said).toMatch(/^5 +live +1 +1 /m);
   });
 
   it("take a step of the tutorials' model", async () => {

@@ -3,7 +3,7 @@ import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, list, text } from "../../redis/script.js";
 import { modelTag } from "../keys.js";
 import { keysOf, type SequenceAddress } from "./address.js";
-import { viewOf, type SequenceView } from "./view.js";
+import { viewOf, type SequenceState, type SequenceView } from "./view.js";
 
 /** The beginning of a page within a bucket. */
 export interface PageStart {
@@ -21,6 +21,15 @@ export interface Page {
   readonly next: PageStart | undefined;
 }
 
+/** Which of a tenant's sequences a listing is about; an undefined term is met by all. */
+export interface ListTerms {
+  /** Version of the model. */
+  readonly version: string | undefined;
+  readonly state: SequenceState | undefined;
+  /** A name begins with one of these. */
+  readonly beginnings: readonly string[] | undefined;
+}
+
 const script = defineScript(
   new URL("./list.lua", import.meta.url),
   (reply): Page => {
@@ -30,22 +39,20 @@ const script = defineScript(
   },
   {
     keys: ["sequences"],
-    args: ["base", "tenant", "cursor", "after", "most", "version"],
+    args: ["base", "tenant", "cursor", "after", "most", "version", "state", "beginnings"],
     durable: true,
   },
 );
 
-/**
- * @param most the most sequences of the page
- * @param version of the model; undefined for any
- */
+/** @param most the most sequences of the page */
 export function listSequences(
   redis: RedisClient,
   where: Omit<SequenceAddress, "name">,
   tenant: string,
   { cursor, after }: PageStart,
   most: number,
-  version?: string,
+  { version = "", state, beginnings = [] }: Partial<ListTerms> = {},
 ): Promise<Page> {
-  return script(redis, keysOf(where), { base: modelTag(where), tenant, cursor, after, most, version: version ?? "" });
+  const meant = { version, state: state ?? "", beginnings: beginnings.join(" ") };
+  return script(redis, keysOf(where), { base: modelTag(where), tenant, cursor, after, most, ...meant });
 }

@@ -5,7 +5,7 @@
 
 -- Returns a view (records/sequence.ts).
 local function viewOf(base, name, seq)
-  local size = 0
+  local size, state = 0, isBusy(seq) and 'busy' or 'live'
   if seq.at ~= '' and seq.at ~= '!' then
     local key = versionKey(base, name, seq.at)
     -- A checkpoint is a frame (frame.ts): the length of its header, the header, the tensors. The
@@ -13,11 +13,12 @@ local function viewOf(base, name, seq)
     local head = redis.call('GETRANGE', key, 0, #ON_DISK + 15)
     if head:sub(1, #ON_DISK) == ON_DISK then
       size = tonumber(head:match('^%d+', #ON_DISK + 1))
+      if state == 'live' then state = 'hibernating' end
     elseif #head >= 4 then
       size = redis.call('STRLEN', key) - 4 - struct.unpack('<I4', head)
     end
   end
-  return LIST.sequenceView{name = name, facts = packSequence(seq), stateBytes = size}
+  return LIST.sequenceView{name = name, facts = packSequence(seq), stateBytes = size, state = state}
 end
 
 -- Whether a sequence still exists for clients. A sequence with its END, or a failed sequence, is

@@ -5,7 +5,10 @@ export const TENANT_HEADER = "X-Tenant";
 
 export interface Described {
   readonly sequence_id: number | string;
+  readonly state: string;
   readonly step: number;
+  readonly waiting: number;
+  readonly last_step_at: string | null;
   readonly idle_deadline: string | null;
   readonly worker: string | null;
   readonly version: string;

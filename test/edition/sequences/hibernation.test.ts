@@ -43,7 +43,14 @@ const fallAsleep = (id: number, count: number) =>
 it("wake at the next step, at whichever worker", async () => {
   await steps(served.url, 1, 1, 10);
   await fallAsleep(1, 2);
-  expect((await ask("GET", served.url, at(1))).body).toMatchObject({ step: 2, state_bytes: 4, checkpoints: [1, 2] });
+  expect((await ask("GET", served.url, at(1))).body).toMatchObject({
+    state: "hibernating",
+    step: 2,
+    state_bytes: 4,
+    checkpoints: [1, 2],
+  });
+  const asleep = await ask("GET", served.url, "accumulate/sequences?state=hibernating");
+  expect(asleep.body.sequences).toMatchObject([{ sequence_id: 1 }]);
   await Promise.all(served.fleet.workers.map((worker) => worker.restart()));
   await served.fleet.whenServing();
   expect(await sum(served.url, 1, 100)).toBe(111);

@@ -130,8 +130,39 @@ describe("sequences are listed", () => {
     expect((await get("accumulate/versions/1/sequences?limit=1000")).body.sequences).toHaveLength(found.length);
   });
 
+  it("by the beginning of their ids, as numbers and as texts", async () => {
+    for (const name of ["prefix-a", "prefix-b", "präfix", "77", "78x"]) {
+      await step(served.url, "chain", name, 1, { start: true });
+    }
+    await step(served.url, "chain", 770, 1, { start: true });
+    const found = async (prefix: string) => {
+      const { body } = await get(`chain/sequences?limit=1000&prefix=${encodeURIComponent(prefix)}`);
+      return (body.sequences ?? []).map(({ sequence_id }) => sequence_id).sort();
+    };
+    expect(await found("prefix")).toEqual(["prefix-a", "prefix-b"]);
+    expect(await found("prefix-a")).toEqual(["prefix-a"]);
+    expect(await found("prä")).toEqual(["präfix"]);
+    expect(await found("77")).toEqual([770, "77"].sort());
+    expect(await found("7*")).toEqual([]);
+  });
+
+  it("by state, with the steps that wait", async () => {
+    const slow = (first = false) => step(served.url, "slow-sequence", 9, 500, { start: first });
+    const stepping = [slow(true), slow(), slow()];
+    const busy = () => get("slow-sequence/sequences?state=busy");
+    await expect.poll(async () => (await busy()).body.sequences?.[0]?.waiting).toBe(2);
+    expect((await get("slow-sequence/sequences?state=live")).body.sequences).toEqual([]);
+    const [one] = (await busy()).body.sequences ?? [];
+    expect(one).toMatchObject({ sequence_id: 9, state: "busy", last_step_at: null, idle_deadline: null });
+    await Promise.all(stepping);
+    expect((await busy()).body.sequences).toEqual([]);
+    const [rested] = (await get("slow-sequence/sequences?state=live")).body.sequences ?? [];
+    expect(rested).toMatchObject({ sequence_id: 9, state: "live", waiting: 0 });
+    expect(Date.parse(rested?.last_step_at ?? "")).toBeLessThan(Date.parse(rested?.idle_deadline ?? ""));
+  });
+
   it("and what no page can be is refused", async () => {
-    for (const query of ["limit=0", "limit=x", "limit=1001", "after=nonsense", "after=WzAsIngiLCIiXQ", "offset=3"]) {
+    for (const query of ["limit=0", "limit=x", "limit=1001", "after=nonsense", "after=WzAsIngiLCIiXQ", "offset=3", "state=idle"]) {
       const told = await get(`accumulate/sequences?${query}`);
       expect(told, query).toMatchObject({ status: 400, body: { code: "invalid_argument" } });
     }
