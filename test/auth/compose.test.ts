@@ -80,7 +80,7 @@ describe("docker-compose.yml", () => {
       keys: "/keys/auth:ro",
       gateway: "/keys/auth:ro",
     });
-    const readers = ["gateway", "jobs", "worker", "worker-gpu", "worker-webgpu"];
+    const readers = ["gateway", "jobs", "worker", "worker-gpu", "worker-webgpu", "prometheus"];
     expect(mounts("metrics-keys")).toEqual({
       "auth-keys": "/keys/metrics",
       ...Object.fromEntries(readers.map((name) => [name, "/keys/metrics:ro"])),
