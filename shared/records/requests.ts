@@ -1,5 +1,5 @@
 /** The records of requests. */
-import { behind, digits, like, list, record, rest, text } from "./record.js";
+import { behind, digits, like, list, number, record, rest, text } from "./record.js";
 
 /**
  * The facts of a request in its entry of a ready stream, as the entry's field `m`. A step that
@@ -146,4 +146,26 @@ export const parked = list({
   frame: text(),
   /** As `terms` has them. */
   terms: text(),
+});
+
+/** A request that has not ended (list-open.lua). */
+export const openRequest = list({
+  /** The outcome's key without `out:`. */
+  name: text(),
+  /** `queued`, or `running` once a worker has it. */
+  state: text(),
+  /** Redis ms of the admission; "" if unknown. */
+  at: text(),
+  /** As `terms` has them. */
+  terms: text(),
+  /** Name of the sequence; "" for a stateless request. */
+  sequence: text(),
+  /** Number of the step as clients count; "" for a stateless request. */
+  step: text(),
+  /** The worker that has it; "" if none has. */
+  worker: text(),
+  /** How often a worker has taken it. */
+  deliveries: number(),
+  /** Records in its log. */
+  records: number(),
 });
