@@ -15,7 +15,7 @@ import { fleetEndpoints } from "./api/fleet.js";
 import { jobEndpoints } from "./api/jobs.js";
 import { keyEndpoints } from "./api/keys.js";
 import { openApi } from "./api/endpoint/openapi.js";
-import { requestEndpoints } from "./api/requests.js";
+import { openRequestEndpoints, requestEndpoints } from "./api/requests.js";
 import { scheduleEndpoints } from "./api/schedules.js";
 import { sequenceEndpoints } from "./api/sequences.js";
 import { asyncApi, asyncApiEndpoints } from "./api/streams/asyncapi.js";
@@ -87,7 +87,7 @@ export const groups: readonly Group[] = [
   group("Fleet", settingsEndpoints, ({ settings }) => settings),
   group(
     "Requests and their streams",
-    [...requestEndpoints, ...eventEndpoints, ...webSocketEndpoints, ...durableStreamEndpoints],
+    [...requestEndpoints, ...openRequestEndpoints, ...eventEndpoints, ...webSocketEndpoints, ...durableStreamEndpoints],
     ({ requests }) => requests,
   ),
   group("Subscriptions", subscriptionEndpoints, ({ subscriptions }) => subscriptions),

@@ -2,10 +2,12 @@
 import { z } from "zod";
 import { errorKinds } from "#shared/errors.js";
 import { jsonReply, jsonTextReply, noContent, type Reply } from "../formats/reply.js";
+import { openStates } from "../requests/open-requests.js";
 import { requestStates, type RequestState } from "../requests/status.js";
 import type { RequestService } from "../service/requests.js";
 import { endpointsOf } from "./endpoint/endpoint.js";
-import { ticketParameter } from "./endpoint/parameters.js";
+import { forModel, modelOf } from "./endpoint/model-path.js";
+import { oneOf, pageSize, text, ticketParameter } from "./endpoint/parameters.js";
 
 const endpoint = endpointsOf<RequestService>();
 
@@ -49,6 +51,26 @@ export const statusShape = () =>
     began_at: z.string().nullable(),
     ended_at: z.string().nullable(),
     outcome: z.union([z.strictObject(generated()), failureShape(), tensorsShape()]).optional(),
+  });
+
+export const openRequestsShape = () =>
+  z.strictObject({
+    requests: z.array(
+      z.strictObject({
+        id: z.string(),
+        state: z.enum(openStates),
+        admitted_at: z.string().nullable(),
+        priority: z.number().nullable(),
+        // An integer goes up to 2^64-1, and JavaScript's own parser rounds it.
+        sequence_id: z.union([z.number(), z.string()]).nullable(),
+        step: z.number().nullable(),
+        worker: z.string().nullable(),
+        deliveries: z.number(),
+        stream: z.boolean(),
+        index: z.number().nullable(),
+      }),
+    ),
+    next: z.string().optional(),
   });
 
 const endedShape = () =>
@@ -101,3 +123,17 @@ function endedBefore(state: RequestState): Reply {
   const { status, texts } = errorKinds[code];
   return jsonReply({ error: texts.usual, code, state }, status);
 }
+
+/** The requests for a model that have not ended. */
+export const openRequestEndpoints = forModel(
+  endpoint({
+    method: "GET",
+    path: "/v2/models/:model/requests",
+    right: "read",
+    does: "Lists the caller's requests for a model that wait or run, in no order.",
+    query: { limit: pageSize(100, 1_000), after: text, state: oneOf(openStates) },
+    answers: { 200: { says: "A page of requests; `next` is the `after` of the next page.", shape: openRequestsShape } },
+    refusals: ["unknown_model", "model_unavailable"],
+    handle: async (asked, requests) => jsonReply(await requests.list(asked.caller, modelOf(asked), asked.query)),
+  }),
+);

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import type { CorrelationId } from "#shared/contract/sequence.js";
 import { InferenceError } from "#shared/errors.js";
-import { sequenceStates, type SequenceState } from "#shared/queue/sequences/view.js";
+import { sequenceStates } from "#shared/queue/sequences/view.js";
 import { readCorrelationId } from "../admission/request-terms.js";
 import { checkSequenceId } from "../formats/kserve/validate.js";
 import { stateBodyLimit } from "../formats/limits.js";
@@ -14,7 +14,7 @@ import type { Asked } from "./endpoint/asked.js";
 import { endpointsOf } from "./endpoint/endpoint.js";
 import { needed, type Member } from "./endpoint/members.js";
 import { forModel, modelOf } from "./endpoint/model-path.js";
-import { pageSize, text, type Parameter } from "./endpoint/parameters.js";
+import { oneOf, pageSize, text, type Parameter } from "./endpoint/parameters.js";
 
 const endpoint = endpointsOf<SequenceService>();
 
@@ -50,16 +50,6 @@ const stepOfQuery: Parameter<number | undefined> = {
   schema: stepSchema,
   read: ([given]) => (given === undefined ? undefined : readStep(/^\d+$/.test(given) ? Number(given) : given)),
 };
-const stateOfQuery: Parameter<SequenceState | undefined> = {
-  schema: { enum: sequenceStates },
-  read: ([given], name) => {
-    const found = sequenceStates.find((one) => one === given);
-    if (given !== undefined && found === undefined) {
-      throw new InferenceError("invalid_argument", `${name} must be ${sequenceStates.join(", ")}, not '${given}'`);
-    }
-    return found;
-  },
-};
 const prefixOfQuery: Parameter<string | undefined> = { ...text, says: "the beginning of the ids" };
 const newId: Member<CorrelationId> = {
   schema: { anyOf: [{ type: "integer", minimum: 0 }, { type: "string" }] },
@@ -80,7 +70,7 @@ export const sequenceEndpoints = forModel(
     path: "/v2/models/:model/sequences",
     right: "read",
     does: "Lists the live sequences of a model, in no order.",
-    query: { limit: pageSize(100, 1_000), after: text, state: stateOfQuery, prefix: prefixOfQuery },
+    query: { limit: pageSize(100, 1_000), after: text, state: oneOf(sequenceStates), prefix: prefixOfQuery },
     answers: {
       200: {
         says: "A page of sequences; `next` is the `after` of the next page.",

@@ -13,9 +13,15 @@ import { readStatus, type RequestStatus } from "../requests/status.js";
 import { Cursor } from "../stream/cursor.js";
 import type { Relay } from "../stream/relay.js";
 import type { StreamLog } from "../stream/stream-log.js";
+import type { ModelDirectory, ModelName } from "../fleet/models.js";
+import { openRequests, type OpenPage, type OpenState } from "../requests/open-requests.js";
 import type { Caller } from "./caller.js";
+import type { PageTerms } from "./page.js";
 
 export interface RequestServiceSettings {
+  readonly models: { readonly directory: ModelDirectory };
+  /** How many buckets the deployment has. */
+  readonly buckets: number;
   readonly redis: RedisClient;
   readonly bus: Bus;
   readonly relay: Relay;
@@ -46,6 +52,17 @@ export class RequestService {
    */
   async log({ tenant }: Caller, id: string): Promise<StreamLog> {
     return findLog(this.#settings, addressOf(tenant, id));
+  }
+
+  /**
+   * Lists the caller's requests for a model that have not ended, in no order. A request that is
+   * open from the first page to the last is on at least one page.
+   * @throws InferenceError `unknown_model`, `model_unavailable` or `unavailable`
+   */
+  async list(caller: Caller, name: ModelName, terms: PageTerms & { state: OpenState | undefined }): Promise<OpenPage> {
+    caller.needModel(name);
+    const model = this.#settings.models.directory.find(name.model, name.version);
+    return openRequests(this.#settings, { ...terms, tenant: caller.tenant, model, version: name.version });
   }
 
   /** @throws InferenceError `unknown_request` or `unavailable` */

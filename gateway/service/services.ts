@@ -46,7 +46,7 @@ export function servicesOf(parts: Parts, config: ServiceConfig, log: Logger, aud
   return {
     inference: new CallingInference(parts.inference, bus),
     fleet,
-    requests: new RequestService({ redis, bus, relay, outcomeTtlMs: config.BATON_STREAM_TTL_MS }),
+    requests: new RequestService({ redis, bus, relay, buckets, models: fleet, outcomeTtlMs: config.BATON_STREAM_TTL_MS }),
     subscriptions: new SubscriptionService({
       redis,
       relay,

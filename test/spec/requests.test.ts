@@ -17,7 +17,7 @@ import { inferPath, int32Input, textInput } from "../fixtures/requests.js";
 import { asEvents, lastRecord, recordAt, wholeStream } from "../fixtures/token-records.js";
 import { exchange } from "../support/gateway/http.js";
 import { PLACE } from "../support/streams/relay.js";
-import { listen, useRequestLab } from "../support/streams/request-lab.js";
+import { listen, ofNoFleet, useRequestLab } from "../support/streams/request-lab.js";
 import { Writer } from "../support/streams/writer.js";
 import { until } from "../support/until.js";
 
@@ -229,7 +229,7 @@ describe("Prefer: respond-async", () => {
 describe("another tenant", () => {
   it("finds no request under an id that is not its own, and changes nothing by trying", async () => {
     const { redis, bus, relay } = lab().relayed;
-    const requests = new RequestService({ redis, bus, relay, outcomeTtlMs: 10_000 });
+    const requests = new RequestService({ redis, bus, relay, ...ofNoFleet, outcomeTtlMs: 10_000 });
     const { stream, writer } = await lab().begin();
     const before = await writer.fields();
     const unknown = { code: "unknown_request" };

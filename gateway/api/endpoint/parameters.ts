@@ -32,6 +32,18 @@ export const ticketParameter: Parameter<string | undefined> = {
   says: "A ticket for this request (POST /v2/tickets), in place of a key.",
 };
 
+/** One of some words, or none. */
+export function oneOf<W extends string>(words: readonly W[]): Parameter<W | undefined> {
+  return {
+    schema: { enum: words },
+    read: ([given], name) => {
+      const found = words.find((word) => word === given);
+      if (given === undefined || found !== undefined) return found;
+      throw new InferenceError("invalid_argument", `${name} must be ${words.join(" or ")}, not '${given}'`);
+    },
+  };
+}
+
 /**
  * How many items a page has at most.
  * @param digits most digits of the text, leading zeros included

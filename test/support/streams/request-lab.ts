@@ -7,6 +7,7 @@ import { request as httpRequest, type IncomingMessage } from "node:http";
 import { afterAll, beforeAll, expect } from "vitest";
 import { AdmissionBatcher } from "../../../gateway/admission/batcher.js";
 import { submitLater } from "../../../gateway/admission/submit.js";
+import { directoryOf } from "../../../gateway/fleet/models.js";
 import type { Guard } from "../../../gateway/http/guard.js";
 import { PendingRequests } from "../../../gateway/outcomes/pending.js";
 import { OutcomeSweeper } from "../../../gateway/outcomes/sweep.js";
@@ -21,6 +22,9 @@ import { silentLog } from "../silent.js";
 import { BROKERS_ALONE, StreamLab } from "./lab.js";
 import { PLACE, type RelayGateway } from "./relay.js";
 import { foreignRequest, Writer } from "./writer.js";
+
+/** Of a deployment whose requests no test lists. */
+export const ofNoFleet = { buckets: 1, models: { directory: directoryOf([]) } };
 
 export interface LabGateway {
   readonly url: string;
@@ -84,7 +88,7 @@ export class RequestLab {
   /** Starts another gateway over the same relay. */
   async start(pingMs = 60_000): Promise<LabGateway> {
     const { redis, bus, relay, generate } = this.relayed;
-    const requests = new RequestService({ redis, bus, relay, outcomeTtlMs: 10_000 });
+    const requests = new RequestService({ redis, bus, relay, ...ofNoFleet, outcomeTtlMs: 10_000 });
     const log = (fields: Readonly<Record<string, unknown>>) => void this.#logged.push(fields);
     const limits = { queue: 1_000, waitingPerSequence: 64, liveSequences: 1_000 };
     const batcher = new AdmissionBatcher(redis, { gateway: `gw-${randomUUID()}`, limits });

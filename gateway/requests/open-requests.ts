@@ -1,0 +1,91 @@
+/** The requests of a caller for a model that have not ended, page by page. */
+import type { ServedModel } from "#shared/contract/announcement.js";
+import { bucketTag } from "#shared/queue/bucket-tag.js";
+import { encodeRequestId, parseRequestName } from "#shared/queue/address.js";
+import { listOpen, type OpenRequest } from "#shared/queue/admission/list-open.js";
+import type { RedisClient } from "#shared/redis/connect.js";
+import { askRedis } from "../admission/ask-redis.js";
+import { beginning, placeText, readPlace, type Place } from "../sequences/page.js";
+import { sequenceIdOf } from "../sequences/sequence-id.js";
+import type { PageTerms } from "../service/page.js";
+
+export const openStates = ["queued", "running"] as const;
+export type OpenState = (typeof openStates)[number];
+
+export interface OpenDescription {
+  readonly id: string;
+  readonly state: string;
+  readonly admitted_at: string | null;
+  /** The level of a request that waits on other terms than the usual. */
+  readonly priority: number | null;
+  readonly sequence_id: bigint | string | null;
+  readonly step: number | null;
+  readonly worker: string | null;
+  /** How often a worker has taken the request. */
+  readonly deliveries: number;
+  /** Whether the request has a stream, which `/v2/requests/<id>/events` reads. */
+  readonly stream: boolean;
+  /** How many records the stream has; null without a stream. */
+  readonly index: number | null;
+}
+
+export interface OpenSettings {
+  readonly redis: RedisClient;
+  readonly buckets: number;
+}
+
+export interface OpenAsked extends PageTerms {
+  readonly tenant: string;
+  readonly model: ServedModel;
+  readonly version: string | undefined;
+  readonly state: OpenState | undefined;
+}
+
+export interface OpenPage {
+  readonly requests: readonly OpenDescription[];
+  readonly next: string | undefined;
+}
+
+/**
+ * The most calls of Redis for a page. So many calls look at up to 50 000 open requests, perhaps all
+ * of others.
+ */
+const MOST_CALLS = 50;
+
+/** @throws InferenceError `unavailable`, or `invalid_argument` for a wrong `after` */
+export async function openRequests({ redis, buckets }: OpenSettings, asked: OpenAsked): Promise<OpenPage> {
+  const { tenant, model, version, state, limit, after } = asked;
+  let place: Place | undefined = after === undefined ? beginning : readPlace(after, buckets);
+  const requests: OpenDescription[] = [];
+  for (let calls = 0; place !== undefined && requests.length < limit && calls < MOST_CALLS; calls++) {
+    const start: Place = place;
+    const terms = { model: model.name, tenant, version, state, most: limit - requests.length };
+    const page = await askRedis(() => listOpen(redis, start.bucket, terms, start));
+    requests.push(...page.requests.map((one) => describe(one, model, buckets)));
+    if (page.next !== undefined) place = { bucket: start.bucket, ...page.next };
+    // Outside of a Cluster the counts of all buckets are one.
+    else if (redis.isCluster && start.bucket + 1 < buckets) place = { ...beginning, bucket: start.bucket + 1 };
+    else place = undefined;
+  }
+  return { requests, next: place && placeText(place) };
+}
+
+function describe(one: OpenRequest, { name: model, generator }: ServedModel, buckets: number): OpenDescription {
+  const tag = one.name.slice(0, one.name.indexOf("}") + 1);
+  const bucket = Array.from({ length: buckets }, (_, i) => i).find((i) => bucketTag(i) === tag) ?? 0;
+  const name = parseRequestName(one.name.slice(`${tag}:${model}:`.length));
+  const isStream = generator !== undefined;
+  return {
+    id: encodeRequestId({ bucket, model, ...name }),
+    state: one.state,
+    admitted_at: one.at === undefined ? null : new Date(one.at).toISOString(),
+    // A rank is twice the level, and odd for a request that has waited past its time.
+    priority: one.rank === undefined ? null : Math.floor(one.rank / 2),
+    sequence_id: one.sequence === "" ? null : sequenceIdOf(one.sequence),
+    step: one.step ?? null,
+    worker: one.worker === "" ? null : one.worker,
+    deliveries: one.deliveries,
+    stream: isStream,
+    index: isStream ? one.records : null,
+  };
+}
