@@ -108,7 +108,16 @@ function Standing({ model, id, isText, sequence, polled }: StandingProps) {
 }
 
 function Facts({ sequence }: { readonly sequence: Sequence }) {
-  const { state, step, waiting, last_step_at: rested, idle_deadline: deadline, worker, version, state_bytes: bytes } = sequence;
+  const {
+    state,
+    step,
+    waiting,
+    last_step_at: rested,
+    idle_deadline: deadline,
+    worker,
+    version,
+    state_bytes: bytes,
+  } = sequence;
   return (
     <>
       <Figures

@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import { Grid, type Column } from "../view/grid.js";
 import { Page } from "../view/page.js";
 import { goTo, hrefOf } from "../view/route.js";
+import { OpenRequestsOfModel } from "./open-requests.js";
 import { opened, type OpenedStream } from "./opened-streams.js";
 
 const columns: readonly Column<OpenedStream>[] = [
@@ -29,6 +30,7 @@ export function StreamsPage() {
           Open
         </button>
       </form>
+      <OpenRequestsOfModel />
       <section class="section">
         <h2>Opened in this tab</h2>
         <Grid

@@ -21,8 +21,8 @@ export interface GridProps<Row> {
   readonly columns: readonly Column<Row>[];
   readonly rows: readonly Row[];
   readonly idOf: (row: Row) => string;
-  /** Where a row leads to; absent if rows lead nowhere. */
-  readonly hrefOf?: ((row: Row) => string) | undefined;
+  /** The page that a row leads to; absent if rows lead to none. */
+  readonly hrefOf?: ((row: Row) => string | undefined) | undefined;
   /** Shown in place of rows if there are none. */
   readonly empty: string;
 }

@@ -61,6 +61,20 @@ inBrowser("a stream", () => {
     await expect.poll(async () => text.endsWith((await log.textContent()) ?? "-") && log.textContent()).not.toBe(text);
   });
 
+  it("that runs is found by its model, and opened", async () => {
+    const { fleet } = served;
+    for (const worker of fleet.workers) worker.freeze();
+    onTestFinished(() => {
+      for (const worker of fleet.workers) worker.thaw();
+    });
+    const id = await submitInBackground(served.url, askFor(MANY, "a lap", 9));
+    const { page } = await browser.open(served.url, "#/streams");
+    await page.getByLabel("Model").selectOption(MODEL);
+    await page.locator(`[data-id='${id}']`).click();
+    await page.getByRole("heading", { level: 1, name: "Stream" }).waitFor();
+    await fetch(`${served.url}/v2/requests/${id}`, { method: "DELETE" });
+  });
+
   it("is cancelled after a question", async () => {
     const { fleet } = served;
     for (const worker of fleet.workers) worker.freeze();
