@@ -76,12 +76,12 @@ export class Cells {
     this.#values[cell] = (this.#values[cell] as number) + value;
   }
 
-  /** Counts a value in a histogram. */
-  observe({ first, bounds }: Buckets, value: number): void {
+  /** Counts a value in a histogram, so many times. */
+  observe({ first, bounds }: Buckets, value: number, times = 1): void {
     let bucket = 0;
     while (bucket < bounds.length && value > (bounds[bucket] as number)) bucket++;
-    this.add(first + bucket);
-    this.add(first + bounds.length + 1, value);
+    this.add(first + bucket, times);
+    this.add(first + bounds.length + 1, value * times);
   }
 
   /** Removes a version's series. Later counts in cells that a writer still has are not shown. */

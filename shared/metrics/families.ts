@@ -47,6 +47,11 @@ const inference = {
   nv_inference_compute_input_duration_us: counter("Time to look up states and stack inputs, of results.", ofModel),
   nv_inference_compute_infer_duration_us: counter("Time in the model, of results.", ofModel),
   nv_inference_compute_output_duration_us: counter("Time to take outputs apart, of results.", ofModel),
+  nv_inference_first_response_histogram_ms: histogram(
+    [100, 500, 2_000, 5_000],
+    "Time from admission to the first token in the log, in ms.",
+    ofModel,
+  ),
   nv_model_load_duration_secs: gauge("Time that the model took to load.", ofModel),
 };
 
@@ -72,6 +77,61 @@ const batches = {
   baton_held_requests: gauge("Requests that this worker holds.", [...ofModel, "stage"]),
 };
 
+/** In the worker: generators. vLLM's names are in brackets, and mean the same. */
+const generators = {
+  baton_time_to_first_token_seconds: histogram(
+    requests,
+    "Time from admission to the first token in the log [time_to_first_token_seconds].",
+    ofModel,
+  ),
+  baton_inter_token_seconds: histogram(
+    fast,
+    "Time between the records of a stream in the log [inter_token_latency_seconds].",
+    ofModel,
+  ),
+  baton_generation_seconds: histogram(
+    requests,
+    "Time from admission to commit, of results [e2e_request_latency_seconds].",
+    ofModel,
+  ),
+  baton_generation_queue_seconds: histogram(
+    requests,
+    "Time from admission until the engine has a request [request_queue_time_seconds].",
+    ofModel,
+  ),
+  baton_prefill_seconds: histogram(
+    requests,
+    "Time from the engine's begin to its first token [request_prefill_time_seconds].",
+    ofModel,
+  ),
+  baton_decode_seconds: histogram(
+    requests,
+    "Time from the first to the last token at the worker that committed the result [request_decode_time_seconds].",
+    ofModel,
+  ),
+  baton_streams_running: gauge("Streams in the engine [num_requests_running].", ofModel),
+  baton_streams_waiting: gauge(
+    "Streams that the worker holds and the engine does not have [num_requests_waiting].",
+    ofModel,
+  ),
+  baton_kv_cache_used_ratio: gauge("Used part of BATON_KV_CACHE_BYTES, 0 to 1 [kv_cache_usage_perc].", ofModel),
+  baton_prefix_cache_tokens_total: counter(
+    "Tokens of prompts, by whether a cache had them [prefix_cache_queries, prefix_cache_hits].",
+    [...ofModel, "result"],
+  ),
+  baton_prompt_tokens_total: counter(
+    "Tokens of prompts whose first token is in the log [prompt_tokens_total].",
+    ofModel,
+  ),
+  baton_generated_tokens_total: counter("Generated tokens in the log [generation_tokens_total].", ofModel),
+  baton_generations_total: counter("Generations that a worker ended, by the reason [request_success_total].", [
+    ...ofModel,
+    "reason",
+  ]),
+  baton_iteration_tokens: histogram(counts, "Tokens that an iteration of the engine takes in.", ofModel),
+  baton_log_bytes_total: counter("Bytes of records in the logs of streams.", ofModel),
+};
+
 /** In the gateway and the jobs process: requests on their way to the queue and back. */
 const frontDoor = {
   baton_http_requests_total: counter("Answers over HTTP, refusals included.", ["route", "method", "status"]),
@@ -90,6 +150,13 @@ const frontDoor = {
   baton_reply_gaps_total: counter("Gaps in the numbered messages of workers."),
 };
 
+/** In the gateway and the jobs process: the readers of streams. */
+const streams = {
+  baton_stream_readers: gauge("Readers of streams now, by the way on which they read.", ["kind"]),
+  baton_stream_gaps_total: counter("Gaps in the messages of a stream, filled from its log."),
+  baton_stream_resumes_total: counter("Readers of events and of WebSockets that began behind the first record."),
+};
+
 /** In every process: the brokers, and the process itself. */
 const brokers = {
   baton_redis_calls_total: counter("Calls of Redis's scripts.", ["call"]),
@@ -102,8 +169,13 @@ const brokers = {
   baton_build_info: gauge("Always 1; the labels say what runs.", ["version", "node", "role", "durability"]),
 };
 
-export const families = { ...inference, ...batches, ...frontDoor, ...brokers } as const satisfies Readonly<
-  Record<string, Family>
->;
+export const families = {
+  ...inference,
+  ...batches,
+  ...generators,
+  ...frontDoor,
+  ...streams,
+  ...brokers,
+} as const satisfies Readonly<Record<string, Family>>;
 
 export type FamilyName = keyof typeof families;
