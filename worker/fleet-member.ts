@@ -30,6 +30,7 @@ import { beginToRead, type Reading } from "./lane/reading.js";
 import { TensorWork } from "./tensors/loop.js";
 import type { WorkerConfig } from "./config.js";
 import type { DescribedDevice } from "./devices/card.js";
+import { deathsIn } from "./deaths.js";
 import { declareCrashRelease } from "./crash-release.js";
 import { StreamWork } from "./streams/work.js";
 import { ReplyPublisher } from "./lane/publish.js";
@@ -89,6 +90,9 @@ export class FleetMember {
       log,
     });
     showBus(cells, this.bus);
+    for (const [signal, count] of deathsIn(process.env)) {
+      cells.add(cells.counter("baton_supervisor_restarts_total", { signal }), count);
+    }
     lifecycle.onClose("nats", () => this.bus.close());
   }
 
@@ -222,7 +226,7 @@ export class FleetMember {
       return running;
     });
     const lanes = opened.flatMap(({ queue }) => lanesOf(queue));
-    declareCrashRelease({ consumer: worker, lanes, redisUrl, logLevel });
+    declareCrashRelease({ consumer: worker, lanes, leaseMs: config.BATON_LEASE_MS, redisUrl, logLevel });
     this.lifecycle.onClose("lanes", async () => {
       await Promise.all(
         opened.map(async (lane) => {

@@ -157,6 +157,24 @@ const streams = {
   baton_stream_resumes_total: counter("Readers of events and of WebSockets that began behind the first record."),
 };
 
+/** In the worker: its part in the fleet. */
+const liveness = {
+  baton_takeovers_total: counter(
+    "Requests of a gone worker, by steps that were committed here and streams that began here.",
+    [...ofModel, "of"],
+  ),
+  baton_recovery_seconds: histogram(
+    requests,
+    "Time from the last beat of a gone worker to the begin of its request here.",
+    ofModel,
+  ),
+  baton_workers_buried_total: counter("Workers that this worker declared dead, or its own leave.", ["why"]),
+  baton_beat_delay_seconds: histogram(fast, "How late a heartbeat was."),
+  baton_supervisor_restarts_total: counter("Deaths of this worker's predecessors, by the signal or the exit code.", [
+    "signal",
+  ]),
+};
+
 /** In every process: the brokers, and the process itself. */
 const brokers = {
   baton_redis_calls_total: counter("Calls of Redis's scripts.", ["call"]),
@@ -165,6 +183,11 @@ const brokers = {
   baton_redis_reconnects_total: counter("Connections to Redis that replaced a lost one."),
   baton_nats_up: gauge("1 while the connection to NATS takes messages."),
   baton_nats_reconnects_total: counter("Connections to NATS that replaced a lost one."),
+  baton_nats_published_total: counter("Messages over NATS: replies to gateways, and records of streams.", ["kind"]),
+  baton_nats_publish_bytes_total: counter("Bytes of these messages.", ["kind"]),
+  baton_thread_restarts_total: counter("Threads that were started anew.", ["thread"]),
+  baton_spans_dropped_total: counter("Spans that were dropped, because the receiver of traces did not take them."),
+  baton_log_dropped_total: counter("Lines of the access log that were dropped, because their place did not take them."),
   baton_event_loop_delay_seconds: gauge("Delay of the event loop in the last 10 s.", ["quantile"]),
   baton_build_info: gauge("Always 1; the labels say what runs.", ["version", "node", "role", "durability"]),
 };
@@ -175,6 +198,7 @@ export const families = {
   ...generators,
   ...frontDoor,
   ...streams,
+  ...liveness,
   ...brokers,
 } as const satisfies Readonly<Record<string, Family>>;
 

@@ -246,7 +246,9 @@ export class StreamLoop implements StreamOwner {
 
   #join(stream: Stream, generation: NewGeneration): void {
     stream.enterEngine(generation);
-    stream.figures.joinedAt = performance.now();
+    const now = performance.now();
+    this.#parts.settler.counts?.recovered(stream.held.delivery, now);
+    stream.figures.joinedAt = now;
     stream.figures.prompt = generation.prompt.length;
     stream.trace = this.#parts.traces?.beginStream(stream.held, generation.next);
     this.#generating++;
