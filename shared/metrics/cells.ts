@@ -34,6 +34,8 @@ export class Cells {
   readonly #series = new Map<FamilyName, Map<string, Series>>();
   /** The versions that have series of their own, as `model/version`. */
   readonly #models = new Set<string>();
+  /** The models that have series of their own without a version. */
+  readonly #names = new Set<string>();
   /** Most versions that have series of their own. */
   #mostModels: number;
 
@@ -54,6 +56,15 @@ export class Cells {
       this.#models.add(name);
     }
     return { model, version };
+  }
+
+  /** The label of a model in series that do not tell versions apart. */
+  modelName(model: string): string {
+    if (!this.#names.has(model)) {
+      if (this.#names.size >= this.#mostModels) return OTHER;
+      this.#names.add(model);
+    }
+    return model;
   }
 
   /** Makes a series, or finds the series that has these labels. Its value begins with 0. */

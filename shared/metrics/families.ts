@@ -39,7 +39,10 @@ function histogram(bounds: readonly number[], help: string, labels: readonly str
 /** In the worker, of Triton's names. */
 const inference = {
   nv_inference_request_success: counter("Requests whose results were committed.", ofModel),
-  nv_inference_request_failure: counter("Requests that were committed with an error.", [...ofModel, "reason"]),
+  nv_inference_request_failure: counter("Requests that ended with an error, in the process that ended them.", [
+    ...ofModel,
+    "reason",
+  ]),
   nv_inference_count: counter("Rows of requests whose results were committed.", ofModel),
   nv_inference_exec_count: counter("Runs of the model.", ofModel),
   nv_inference_request_duration_us: counter("Time from admission to commit, of results.", ofModel),
@@ -140,14 +143,30 @@ const frontDoor = {
     "Time from the head of a request to the end of its answer.",
     ["protocol"],
   ),
+  baton_http_request_bytes_total: counter("Bytes of the bodies of requests, as on the wire.", ["protocol"]),
+  baton_http_response_bytes_total: counter("Bytes of the bodies of answers, as on the wire.", ["protocol"]),
+  baton_http_connections: gauge("Open connections of clients."),
   baton_http_requests_open: gauge("Requests without a whole answer yet."),
-  baton_refusals_total: counter("Error answers over HTTP, by the code of the error.", ["code"]),
+  baton_http_body_memory_bytes: gauge("Bytes of bodies in memory, of BATON_BODY_MEMORY_BYTES."),
+  baton_http_unread_bytes: gauge("Bytes that clients have not read yet, of BATON_MAX_UNREAD_BYTES."),
+  baton_refusals_total: counter("Error answers over HTTP, by the code of the error and the model.", ["code", "model"]),
   baton_auth_failures_total: counter("Refused credentials.", ["reason"]),
+  baton_keys_file_ok: gauge("1 while the keys file that lies there is in force."),
   baton_admissions_total: counter("Requests for the queue, by the answer of the admission.", [...ofModel, "said"]),
   baton_admission_duration_seconds: histogram(fast, "Time of a call that admits requests, repetitions included."),
   baton_admission_call_requests: histogram(counts, "Requests in a call that admits requests."),
+  baton_requests_waiting: gauge("Requests whose outcomes a gateway waits for.", ofModel),
   baton_outcomes_total: counter("Outcomes that a gateway waited for, by the way on which they came.", ["by"]),
   baton_reply_gaps_total: counter("Gaps in the numbered messages of workers."),
+};
+
+/** In the process that ends a request: a worker, a gateway or a jobs process. */
+const ends = {
+  baton_expired_total: counter("Requests whose deadline passed: in the queue, at a worker, or with tokens.", [
+    ...ofModel,
+    "where",
+  ]),
+  baton_cancelled_total: counter("Requests that were given up, by the reason.", [...ofModel, "why"]),
 };
 
 /** In the gateway and the jobs process: the readers of streams. */
@@ -197,6 +216,7 @@ export const families = {
   ...batches,
   ...generators,
   ...frontDoor,
+  ...ends,
   ...streams,
   ...liveness,
   ...brokers,

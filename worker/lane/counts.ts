@@ -57,6 +57,7 @@ export class ModelCounts implements LookUpCounts {
   readonly #checkpointBytes: Cell;
   readonly #setAside: Cell;
   readonly #lookups: Readonly<Record<StatePlace, Cell>>;
+  readonly #expired: Cell;
   readonly #takeovers: Cell;
   readonly #recovery: Buckets;
   /** The last sign of life of the workers that had requests before. */
@@ -85,6 +86,8 @@ export class ModelCounts implements LookUpCounts {
     this.#checkpointBytes = one("baton_checkpoint_bytes_total");
     this.#setAside = one("baton_set_aside_total");
     this.#lookups = each("baton_state_lookups_total", "from", statePlaces);
+    // A batch takes no request behind its deadline. A generator counts by itself.
+    this.#expired = cells.counter("baton_expired_total", { ...labels, where: "queue" });
     const of = streams === true ? "stream" : "step";
     this.#takeovers = cells.counter("baton_takeovers_total", { ...labels, of });
     this.#recovery = cells.histogram("baton_recovery_seconds", labels);
@@ -108,7 +111,7 @@ export class ModelCounts implements LookUpCounts {
   }
 
   /** Counts the takeover of a request that began at `now`, if the request was another worker's. */
-  recovered(delivery: Delivery, now: number): void {
+  recovered(delivery: Delivery, now = 0): void {
     if (!this.#hasTakenOver) return;
     const seenAt = this.#takenOver.get(delivery);
     if (seenAt === undefined) return;
@@ -148,6 +151,7 @@ export class ModelCounts implements LookUpCounts {
     if (outcome.kind === "error") {
       const { kind, body } = outcome;
       const read = readOutcome(kind, body);
+      if (read.kind === "error" && read.code === "expired" && this.batches !== undefined) cells.add(this.#expired);
       return cells.add(this.#failures[read.kind === "error" ? reasonOf(read.code) : "OTHER"]);
     }
     cells.add(this.#success);

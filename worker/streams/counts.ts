@@ -24,6 +24,8 @@ export class StreamFigures {
   heardAt = 0;
   /** When the newest record came into the log from here; undefined before. */
   appendedAt: number | undefined;
+  /** Whether the log has a token, from any worker; known at the end of a stream with an error. */
+  hasTokens = false;
   /** Tokens of the prompt, and those that were in a cache. */
   prompt = 0;
   cached = 0;
@@ -73,6 +75,8 @@ export class StreamCounts {
   readonly #requestUs: Cell;
   readonly #queueUs: Cell;
   readonly #inferUs: Cell;
+  readonly #expired: Readonly<Record<"queue" | "run" | "stream", Cell>>;
+  readonly #unread: Cell;
   readonly #ends: Readonly<Record<Reason, Cell>>;
   readonly #show: (name: FamilyName, read: () => number) => void;
   #cacheBytes = 0;
@@ -104,6 +108,9 @@ export class StreamCounts {
     // The parts of a request's time that only a batch of tensors has.
     one("nv_inference_compute_input_duration_us");
     one("nv_inference_compute_output_duration_us");
+    const expired = (where: string) => cells.counter("baton_expired_total", { ...labels, where });
+    this.#expired = { queue: expired("queue"), run: expired("run"), stream: expired("stream") };
+    this.#unread = cells.counter("baton_cancelled_total", { ...labels, why: "unread" });
     this.#ends = Object.fromEntries(
       reasons.map((reason) => [reason, cells.counter("baton_generations_total", { ...labels, reason })]),
     ) as Record<Reason, Cell>;
@@ -149,6 +156,11 @@ export class StreamCounts {
     if (kind === "error") {
       const read = readOutcome(kind, body);
       const code = read.kind === "error" ? read.code : undefined;
+      if (code === "cancelled") cells.add(this.#unread);
+      if (code === "expired") {
+        const { joinedAt, hasTokens } = figures;
+        cells.add(this.#expired[hasTokens ? "stream" : joinedAt === undefined ? "queue" : "run"]);
+      }
       return cells.add(this.#ends[code === "cancelled" || code === "expired" ? code : "error"]);
     }
     const { joinedAt, firstAt, heardAt, finish = "stop" } = figures;

@@ -246,10 +246,7 @@ export class StreamLoop implements StreamOwner {
 
   #join(stream: Stream, generation: NewGeneration): void {
     stream.enterEngine(generation);
-    const now = performance.now();
-    this.#parts.settler.counts?.recovered(stream.held.delivery, now);
-    stream.figures.joinedAt = now;
-    stream.figures.prompt = generation.prompt.length;
+    this.#parts.settler.counts?.recovered(stream.held.delivery, stream.figures.joinedAt);
     stream.trace = this.#parts.traces?.beginStream(stream.held, generation.next);
     this.#generating++;
     this.#parts.model.host.add(generation);
@@ -388,6 +385,7 @@ export class StreamLoop implements StreamOwner {
   #fail(stream: Stream, index: number, error: InferenceError): void {
     // A stream that the engine never had has a trace, too.
     stream.trace ??= this.#parts.traces?.beginStream(stream.held, index);
+    stream.figures.hasTokens = index > 0;
     this.#committer.fail(stream, index, error);
     this.#committer.flush();
   }

@@ -131,8 +131,10 @@ export class Stream implements StreamFacts {
   }
 
   /** preparing, waiting or suspected → generating */
-  enterEngine({ next }: NewGeneration): void {
+  enterEngine({ next, prompt }: NewGeneration): void {
     this.#enter({ kind: "generating", next, heardAt: this.#begunAt });
+    this.figures.joinedAt = performance.now();
+    this.figures.prompt = prompt.length;
   }
 
   /**

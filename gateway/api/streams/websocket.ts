@@ -12,6 +12,7 @@ import { fixedError, InferenceError, type ErrorCode } from "#shared/errors.js";
 import { notedPages } from "../../facts/request-facts.js";
 import { errorReply, isRefusal } from "../../formats/errors.js";
 import { factsOf, noteReply, type AnswerFacts } from "../../facts/answer-facts.js";
+import { countRefusal, noteRefusedUpgrade } from "../../http/counts.js";
 import { chooseRequestId } from "../../http/headers.js";
 import { withHeaders, type Reply } from "../../formats/reply.js";
 import type { Log } from "../../http/router.js";
@@ -217,6 +218,8 @@ function idOf({ url = "" }: IncomingMessage): string | undefined {
 /** Answers with an HTTP reply instead of the upgrade, and closes the connection. */
 export function refuseWebSocket(socket: Duplex, incoming: IncomingMessage, reply: Reply): void {
   const { status, headers, body } = reply;
+  countRefusal(reply);
+  noteRefusedUpgrade(socket, status);
   const text = body.join("");
   const length = Buffer.byteLength(text);
   const requestId = chooseRequestId(incoming.headers);
