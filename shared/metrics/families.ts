@@ -194,6 +194,19 @@ const liveness = {
   ]),
 };
 
+/** In the jobs process. */
+const jobs = {
+  baton_jobs_ended_total: counter("Ends of jobs that a webhook wants to hear of.", ["model", "state"]),
+  baton_job_late_seconds: histogram(requests, "Time from a job's due time to its place in the queue."),
+  baton_schedule_ticks_total: counter("Times of schedules: with a job, without one, or with a refused one.", [
+    "result",
+  ]),
+  baton_webhook_deliveries_total: counter("Messages to receivers that have ended.", ["state"]),
+  baton_webhook_attempts_total: counter("Attempts at receivers, by the answer.", ["result"]),
+  baton_webhook_attempt_duration_seconds: histogram(requests, "Time of an attempt at a receiver."),
+  baton_batch_lines_total: counter("Lines of batch files whose results are stored.", ["result"]),
+};
+
 /** In every process: the brokers, and the process itself. */
 const brokers = {
   baton_redis_calls_total: counter("Calls of Redis's scripts.", ["call"]),
@@ -219,6 +232,7 @@ export const families = {
   ...ends,
   ...streams,
   ...liveness,
+  ...jobs,
   ...brokers,
 } as const satisfies Readonly<Record<string, Family>>;
 
