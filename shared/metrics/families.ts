@@ -224,6 +224,19 @@ const brokers = {
   baton_build_info: gauge("Always 1; the labels say what runs.", ["version", "node", "role", "durability"]),
 };
 
+/** All families, by the part of the documentation that has them. */
+export const sections: Readonly<Record<string, Readonly<Record<string, Family>>>> = {
+  "Inference, by Triton's names": inference,
+  "Batches and steps": batches,
+  Generators: generators,
+  "The front door": frontDoor,
+  "Requests given up": ends,
+  "Readers of streams": streams,
+  "Workers in the fleet": liveness,
+  "Jobs, schedules and webhooks": jobs,
+  "Brokers and the process": brokers,
+};
+
 export const families = {
   ...inference,
   ...batches,
