@@ -1,8 +1,9 @@
 /**
  * Writes the generated parts of the documents: in docs/settings.md the table of settings, from the
  * processes' schemas; in docs/errors.md the codes and texts of errors; in docs/api.md the declared
- * endpoints; in docs/metrics.md the families of metrics; in ARCHITECTURE.md the graph of folders, from the imports; in test/README.md the table
- * of test files. With --check it only says whether the parts are current. It needs a build.
+ * endpoints; in docs/metrics.md the families of metrics; in ARCHITECTURE.md the graph of folders,
+ * from the imports; in test/README.md the table of test files. With --check it only says whether
+ * the parts are current. It needs a build.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -6,6 +6,7 @@ import { hostname } from "node:os";
 import type { Logger } from "pino";
 import { showBus, showRedis } from "#shared/metrics/brokers.js";
 import { cells } from "#shared/metrics/cells.js";
+import { droppedSpans } from "#shared/metrics/process.js";
 import type { MetricsPlace } from "#shared/metrics/place.js";
 import { boot } from "#shared/boot.js";
 import { pinOf, type Lane } from "#shared/queue/address.js";
@@ -152,7 +153,11 @@ export class FleetMember {
   private async beginToTrace(): Promise<void> {
     const { config, worker, log } = this;
     const terms = { role: "worker", process: worker } as const;
-    const tracer = await openTracer(config, { ...terms, log: (fields, line) => log.warn(fields, line) });
+    const tracer = await openTracer(config, {
+      ...terms,
+      log: (fields, line) => log.warn(fields, line),
+      onDropped: droppedSpans(cells),
+    });
     this.tracer = tracer;
     if (tracer !== undefined) this.lifecycle.onClose("traces", () => tracer.close());
   }

@@ -1,7 +1,7 @@
 /** The figures of streams and their readers in this process. */
 import { cells } from "#shared/metrics/cells.js";
 
-/** How a reader gets records: by server-sent events, a WebSocket, or the Durable Streams protocol. */
+/** How a reader gets records: by events, by a WebSocket, or by the Durable Streams protocol. */
 export type ReaderKind = "sse" | "websocket" | "durable";
 
 const ofKind = (kind: ReaderKind) => cells.counter("baton_stream_readers", { kind });

@@ -1,4 +1,4 @@
-/** The page of a jobs process agrees with the receivers of webhooks, and with jobs and schedules. */
+/** The page of a jobs process agrees with the receivers of webhooks, with jobs and schedules. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { accepted, ended, simpleBody } from "../jobs/ask.js";
 import { made } from "../schedules/ask.js";

@@ -15,7 +15,7 @@ import type { Settled } from "../lane/settle.js";
 const reasons = ["stop", "length", "cancelled", "expired", "error"] as const;
 type Reason = (typeof reasons)[number];
 
-/** The facts of a stream at this worker, for its figures. Times are on `performance.now()`'s clock. */
+/** A stream at this worker, for its figures. Times are on `performance.now()`'s clock. */
 export class StreamFigures {
   /** When the engine got the stream; undefined if it never did. */
   joinedAt: number | undefined;

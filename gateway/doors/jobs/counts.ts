@@ -17,8 +17,6 @@ const deliveries = { delivered: deliveryCell("delivered"), failed: deliveryCell(
 const tickCell = (result: TickResult) => cells.counter("baton_schedule_ticks_total", { result });
 const ticks = { made: tickCell("made"), skipped: tickCell("skipped"), refused: tickCell("refused") };
 const lateSeconds = cells.histogram("baton_job_late_seconds");
-const goodLines = cells.counter("baton_batch_lines_total", { result: "completed" });
-const badLines = cells.counter("baton_batch_lines_total", { result: "failed" });
 
 export function countAttempt(answered: Answered): void {
   cells.add(attempts[resultOf(answered)]);
@@ -38,12 +36,6 @@ export function countTick(result: TickResult): void {
 /** Counts a job that was due, and is in the queue now. */
 export function countLate(lateMs: number): void {
   cells.observe(lateSeconds, lateMs / 1_000);
-}
-
-/** Counts lines of batches whose results are stored. */
-export function countLines(completed: number, failed: number): void {
-  cells.add(goodLines, completed);
-  cells.add(badLines, failed);
 }
 
 /** The events with which a job ends, with the state of the job. */

@@ -7,7 +7,7 @@
 import { advanced } from "../../../batches/batch.js";
 import type { Line } from "../../../batches/json-lines.js";
 import { Progress } from "../../../batches/progress.js";
-import { countLines } from "../counts.js";
+import { countLines } from "./counts.js";
 import type { Kept } from "./kept.js";
 import type { LineInference } from "./line-inference.js";
 import type { RunRecord } from "./run-record.js";

@@ -20,7 +20,8 @@
 --                       'stray'    it has pending entries, and the registry does not know it
 --   ARGV.aliveUntil     Redis ms until which a silent worker counts as living, as the caller has
 --                       read it
---   ARGV.leaseMs        ms from a beat to `aliveUntil`, or 0: then the burial is the last sign of life
+--   ARGV.leaseMs        ms from a beat to `aliveUntil`, or 0: then the burial is the last sign of
+--                       life
 --   ARGV.remembered     ms for which to remember a gone worker's announcement
 --   ARGV.graves[]       to open
 --   Returns 'buried'
