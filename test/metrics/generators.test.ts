@@ -126,6 +126,12 @@ describe("the page of a generator's worker", () => {
     const idle = await readUntil(workerPage, (page) => value(page, "baton_streams_running") === 0);
     expect(value(idle, "baton_streams_running")).toBe(0);
     expect(value(idle, "nv_inference_request_success")).toBe(value(worker, "nv_inference_request_success"));
+    const deleted = `baton_cancelled_total{model="${MODEL}",version="",why="deleted"}`;
+    const failed = `nv_inference_request_failure{model="${MODEL}",version="",reason="CANCELED"}`;
+    const counted = await readUntil(gatewayPage, (page) => page.samples.get(deleted) === 1);
+    expect([counted.value(deleted), counted.value(failed)]).toEqual([1, 1]);
+    expect(value(idle, "nv_inference_request_failure", ',reason="CANCELED"')).toBe(0);
+    expect(value(idle, "baton_generations_total", ',reason="cancelled"')).toBe(0);
     const left = await readUntil(gatewayPage, (page) => page.value(reads) === 0);
     expect(left.value(reads)).toBe(0);
   });
