@@ -9,6 +9,8 @@ import type { Logger } from "pino";
 import { exitCodeOf } from "#shared/exit.js";
 import { Lifecycle, stopOnSignal } from "#shared/lifecycle.js";
 import { openMetrics } from "#shared/http/open-metrics.js";
+import { cells } from "#shared/metrics/cells.js";
+import { droppedSpans } from "#shared/metrics/process.js";
 import { USUAL_PORT } from "#shared/metrics/settings.js";
 import { settingsOrExit } from "#shared/settings.js";
 import { openTracer } from "#shared/trace/open.js";
@@ -127,6 +129,7 @@ async function openFrontDoor(
     role: "gateway",
     process: name,
     log: (fields, line) => log.warn(fields, line),
+    onDropped: droppedSpans(cells),
   });
   if (tracer === undefined) return undefined;
   lifecycle.onClose("traces", () => tracer.close());

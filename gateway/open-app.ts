@@ -1,6 +1,7 @@
 /** Opens the app of a gateway: the paths of its services. */
 import { createRequire } from "node:module";
 import type { Logger } from "pino";
+import { cells } from "#shared/metrics/cells.js";
 import { buildApp, type GatewayApp } from "./app.js";
 import type { GatewayConfig } from "./config.js";
 import { readConsoleFiles } from "./doors/console/files.js";
@@ -28,6 +29,8 @@ export function openApp(
   services: Services & AdministrationServices,
   { config, guard, stopping, frontDoor, log }: AppTerms,
 ): GatewayApp {
+  const bodies = new Bodies(config.BATON_BODY_MEMORY_BYTES, guard.asks || config.BATON_TENANT_HEADER !== "");
+  cells.show("baton_http_body_memory_bytes", {}, () => bodies.heldBytes);
   return buildApp({
     ...services,
     console: config.BATON_CONSOLE ? readConsoleFiles() : undefined,
@@ -36,7 +39,7 @@ export function openApp(
     isReady: () => !stopping() && fleet.canAdmit && !loads.isFull,
     serverName: config.BATON_SERVER_NAME,
     version,
-    bodies: new Bodies(config.BATON_BODY_MEMORY_BYTES, guard.asks || config.BATON_TENANT_HEADER !== ""),
+    bodies,
     parseThread,
     printThread,
     limits,

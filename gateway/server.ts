@@ -18,6 +18,7 @@ import { delay } from "#shared/retry.js";
 import { judge, type BrowserRules } from "#shared/listening/browsers.js";
 import { factsOf, type AccessLog, type AnswerFacts } from "./facts/answer-facts.js";
 import { countRefusal, type HttpCounts } from "./http/counts.js";
+import { measuredBytes, measuredClasses } from "./http/measured.js";
 import type { RequestAudit } from "./http/request-audit.js";
 import { inviteBody } from "./http/body.js";
 import { FairStart } from "./http/fair-start.js";
@@ -113,6 +114,7 @@ export async function startServer(app: GatewayApp, options: ServerOptions): Prom
     (socket) => refuseConnection(socket, "ERR_HTTP_REQUEST_TIMEOUT", connections.firstReply(socket), options),
     () => fair?.relieve(),
   );
+  options.counts?.show(connections);
   const { shareOf, webSockets, accepting = 1, uploadMs = requestTimeoutMs, browsers = usualBrowsers } = options;
   const fair = shareOf && new FairStart({ shareOf, held: () => connections.held });
   let closing = false;
@@ -132,7 +134,7 @@ export async function startServer(app: GatewayApp, options: ServerOptions): Prom
         });
   const onRequest = (incoming: IncomingMessage, outgoing: ServerResponse): void => {
     if (closing) outgoing.shouldKeepAlive = false;
-    options.counts?.begin(incoming.method, outgoing);
+    options.counts?.begin(incoming, outgoing, factsOf(incoming) ?? measuredBytes(incoming));
     connections.answer(incoming.socket, outgoing, () => inTurn(fair, incoming, () => begin(incoming, outgoing)));
   };
   const begin = (incoming: IncomingMessage, outgoing: ServerResponse): void => {
@@ -142,8 +144,9 @@ export async function startServer(app: GatewayApp, options: ServerOptions): Prom
     }
   };
 
+  const classes = options.access?.classes ?? (options.counts && measuredClasses);
   const make = (): Server | TlsServer => {
-    const server = nodeServer(options.certificates, Math.max(uploadMs, limits.requestMs), options.access?.classes);
+    const server = nodeServer(options.certificates, Math.max(uploadMs, limits.requestMs), classes);
     server.on("request", onRequest);
     const toNode = meetConnections(server, { connections, plain, log: options.log });
     if (webSockets !== undefined) {
@@ -238,12 +241,13 @@ function endWithSocket(incoming: IncomingMessage, duplex: Duplex): void {
 
 function openWebSocket(
   webSockets: WebSocketEndpoint,
-  { browsers = usualBrowsers, audit }: Pick<ServerOptions, "browsers" | "audit">,
+  { browsers = usualBrowsers, audit, counts }: Pick<ServerOptions, "browsers" | "audit" | "counts">,
   incoming: IncomingMessage,
   duplex: Duplex,
   rest: Buffer,
 ): void {
   const refusal = webSocketRefusal(browsers, incoming, audit);
+  counts?.beginUpgrade(incoming);
   if (refusal === undefined) void webSockets.accept(incoming, duplex, rest);
   else refuseWebSocket(duplex, incoming, refusal);
 }

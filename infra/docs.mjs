@@ -1,8 +1,9 @@
 /**
  * Writes the generated parts of the documents: in docs/settings.md the table of settings, from the
  * processes' schemas; in docs/errors.md the codes and texts of errors; in docs/api.md the declared
- * endpoints; in ARCHITECTURE.md the graph of folders, from the imports; in test/README.md the table
- * of test files. With --check it only says whether the parts are current. It needs a build.
+ * endpoints; in docs/metrics.md the families of metrics; in ARCHITECTURE.md the graph of folders,
+ * from the imports; in test/README.md the table of test files. With --check it only says whether
+ * the parts are current. It needs a build.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -10,6 +11,7 @@ import { globalRegistry, safeParse } from "zod";
 import { endpointSections, refusalList } from "./api-page.mjs";
 import { drawFolders } from "./checks/draw.mjs";
 import { codeTable, textTable } from "./error-tables.mjs";
+import { metricTables } from "./metric-tables.mjs";
 import { testTable } from "./test-table.mjs";
 
 // The import names are computed, because type checks run before the files of the build exist.
@@ -24,6 +26,8 @@ const { gatewaySettings } = await import(`${dist}gateway/config.js`);
 const { jobsSettings } = await import(`${dist}gateway/doors/jobs/config.js`);
 /** @type {typeof import("../shared/errors.js")} */
 const { errorKinds } = await import(`${dist}shared/errors.js`);
+/** @type {typeof import("../shared/metrics/families.js")} */
+const { sections } = await import(`${dist}shared/metrics/families.js`);
 /** @type {typeof import("../shared/metrics/settings.js")} */
 const { processSettings } = await import(`${dist}shared/metrics/settings.js`);
 /** @type {typeof import("../worker/config.js")} */
@@ -61,6 +65,7 @@ const pages = {
       ...rows(workerSettings, "worker", processSettings.shape),
     ].join("\n"),
   },
+  "docs/metrics.md": { metrics: metricTables(sections) },
   "docs/errors.md": { errors: codeTable(root, errorKinds), texts: textTable(errorKinds) },
   "docs/api.md": { refusals: refusalList(refusals), endpoints: endpointSections(groups, refusals) },
   "ARCHITECTURE.md": {

@@ -13,6 +13,7 @@ export interface CrashRelease {
   /** The worker's name in the consumer group of each of its lanes. */
   readonly consumer: string;
   readonly lanes: readonly Lane[];
+  readonly leaseMs: number;
   /** The worker sends its settings, so that the supervisor need not load the settings' schema. */
   readonly redisUrl: string;
   readonly logLevel: string;
@@ -30,7 +31,10 @@ export function declareCrashRelease(release: CrashRelease): void {
 const BUDGET_MS = 1_000;
 
 /** Buries a dead process. If Redis does not answer in time, the other workers bury the process. */
-export async function releaseAfterCrash({ consumer, lanes, redisUrl }: CrashRelease, log: Logger): Promise<void> {
+export async function releaseAfterCrash(
+  { consumer, lanes, leaseMs, redisUrl }: CrashRelease,
+  log: Logger,
+): Promise<void> {
   let redis: RedisClient | undefined;
   try {
     redis = connectRedis({ url: redisUrl, name: `${consumer}.crash-release`, log });
@@ -39,7 +43,7 @@ export async function releaseAfterCrash({ consumer, lanes, redisUrl }: CrashRele
     await bury(
       redis,
       consumer,
-      { why: "ended" },
+      { why: "ended", leaseMs },
       left.map(({ lane }) => lane),
     );
     const steps = left.reduce((sum, { entries }) => sum + entries, 0);

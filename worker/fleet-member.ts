@@ -6,6 +6,7 @@ import { hostname } from "node:os";
 import type { Logger } from "pino";
 import { showBus, showRedis } from "#shared/metrics/brokers.js";
 import { cells } from "#shared/metrics/cells.js";
+import { droppedSpans } from "#shared/metrics/process.js";
 import type { MetricsPlace } from "#shared/metrics/place.js";
 import { boot } from "#shared/boot.js";
 import { pinOf, type Lane } from "#shared/queue/address.js";
@@ -30,6 +31,7 @@ import { beginToRead, type Reading } from "./lane/reading.js";
 import { TensorWork } from "./tensors/loop.js";
 import type { WorkerConfig } from "./config.js";
 import type { DescribedDevice } from "./devices/card.js";
+import { deathsIn } from "./deaths.js";
 import { declareCrashRelease } from "./crash-release.js";
 import { StreamWork } from "./streams/work.js";
 import { ReplyPublisher } from "./lane/publish.js";
@@ -89,6 +91,9 @@ export class FleetMember {
       log,
     });
     showBus(cells, this.bus);
+    for (const [signal, count] of deathsIn(process.env)) {
+      cells.add(cells.counter("baton_supervisor_restarts_total", { signal }), count);
+    }
     lifecycle.onClose("nats", () => this.bus.close());
   }
 
@@ -148,7 +153,11 @@ export class FleetMember {
   private async beginToTrace(): Promise<void> {
     const { config, worker, log } = this;
     const terms = { role: "worker", process: worker } as const;
-    const tracer = await openTracer(config, { ...terms, log: (fields, line) => log.warn(fields, line) });
+    const tracer = await openTracer(config, {
+      ...terms,
+      log: (fields, line) => log.warn(fields, line),
+      onDropped: droppedSpans(cells),
+    });
     this.tracer = tracer;
     if (tracer !== undefined) this.lifecycle.onClose("traces", () => tracer.close());
   }
@@ -222,7 +231,7 @@ export class FleetMember {
       return running;
     });
     const lanes = opened.flatMap(({ queue }) => lanesOf(queue));
-    declareCrashRelease({ consumer: worker, lanes, redisUrl, logLevel });
+    declareCrashRelease({ consumer: worker, lanes, leaseMs: config.BATON_LEASE_MS, redisUrl, logLevel });
     this.lifecycle.onClose("lanes", async () => {
       await Promise.all(
         opened.map(async (lane) => {

@@ -7,6 +7,7 @@
  */
 import { fork } from "node:child_process";
 import { EXIT_UNUSABLE } from "#shared/exit.js";
+import { DEATHS } from "./deaths.js";
 import type { CrashRelease } from "./crash-release.js";
 
 /** `main.ts` and all its imports, in a few files (infra/bundle.mjs). */
@@ -27,6 +28,8 @@ const CUDA = { CUDA_DEVICE_ORDER: "PCI_BUS_ID", NVIDIA_TF32_OVERRIDE: "0" };
 
 let pauseMs = RESTART_MS.first;
 let stopping = false;
+/** Deaths of workers so far, by the signal or the exit code. Each worker shows them as metrics. */
+const deaths: Record<string, number> = {};
 
 /** @param release undefined if the worker died before it sent a release: it held no entry then */
 async function afterDeath(death: Readonly<Record<string, unknown>>, release: CrashRelease | undefined): Promise<void> {
@@ -43,7 +46,7 @@ function start(): void {
   const startedAt = performance.now();
   const child = fork(PROGRAM, {
     // By default, ONNX Runtime reports usage to its makers.
-    env: { ...CUDA, ...process.env, ORT_DISABLE_TELEMETRY: "1" },
+    env: { ...CUDA, ...process.env, ORT_DISABLE_TELEMETRY: "1", [DEATHS]: JSON.stringify(deaths) },
     stdio: ["ignore", "inherit", "inherit", "ipc"],
   });
   let release: CrashRelease | undefined;
@@ -66,6 +69,8 @@ function start(): void {
     process.off("SIGINT", forward);
     process.off("disconnect", parentGone);
     if (stopping || code === EXIT_UNUSABLE) process.exit(code ?? 1);
+    const cause = signal ?? String(code);
+    deaths[cause] = (deaths[cause] ?? 0) + 1;
     if (performance.now() - startedAt > HEALTHY_MS) pauseMs = RESTART_MS.first;
     void afterDeath({ code, signal, restartInMs: pauseMs }, release);
     setTimeout(start, pauseMs);

@@ -2,6 +2,7 @@
 import { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { AccessLog, AnswerFacts } from "../facts/answer-facts.js";
+import { bytesOf } from "../http/measured.js";
 
 /** @param hear begins the facts of a request, before its head is known */
 export function exchangeClasses(hear: (incoming: IncomingMessage) => AnswerFacts): AccessLog["classes"] {
@@ -64,10 +65,4 @@ export function exchangeClasses(hear: (incoming: IncomingMessage) => AnswerFacts
   }
 
   return { IncomingMessage: NotedRequest, ServerResponse: NotedResponse as typeof ServerResponse };
-}
-
-function bytesOf(piece: unknown, encoding: unknown): number {
-  if (piece instanceof Uint8Array) return piece.length;
-  if (typeof piece !== "string") return 0;
-  return encoding === "latin1" ? piece.length : Buffer.byteLength(piece);
 }

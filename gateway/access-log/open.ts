@@ -1,6 +1,7 @@
 /** Opens the access log of a gateway, and opens its file anew at each SIGHUP. */
 export { notingGuard, openAccessLog } from "./access-log.js";
 import type { Logger } from "pino";
+import { cells } from "#shared/metrics/cells.js";
 import { FileSink } from "./sink.js";
 import { LineWriter } from "./line-writer.js";
 
@@ -44,6 +45,7 @@ export function openLines(place: string, log: Logger): Lines {
       log.warn({ error: String(error) }, "access log cannot be opened anew, and stays where it is");
     }
   };
+  cells.show("baton_log_dropped_total", {}, () => writer.dropped);
   if (place !== "stdout") process.on("SIGHUP", onHangup);
   return {
     write: (line) => writer.add(line),

@@ -11,6 +11,7 @@ import { addressText, type RequestAddress } from "#shared/queue/address.js";
 import type { Bus } from "#shared/nats/connect.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { delay } from "#shared/retry.js";
+import type { ModelEnds } from "../outcomes/counts.js";
 import { endRequest } from "./end-request.js";
 
 export interface DeadlineSettings {
@@ -19,16 +20,27 @@ export interface DeadlineSettings {
   readonly log: Logger;
 }
 
-interface Deadline {
+/** The terms of an admitted request. */
+export interface DeadlineTerms {
+  /** How long from now on its first token may take, in ms. */
+  readonly deadlineMs: number;
+  /**
+   * The whole answer is due this many ms after that deadline; undefined if there is no such
+   * deadline.
+   */
+  readonly restMs: number | undefined;
+  /** How long Redis keeps the outcome, in ms. */
+  readonly ttlMs: number;
+  /** The figures of the request's model. */
+  readonly ends: ModelEnds;
+}
+
+interface Deadline extends Omit<DeadlineTerms, "deadlineMs"> {
   readonly address: RequestAddress;
   /** The result that must be there when the deadline passes. */
   readonly kind: "first token" | "whole answer";
   /** In ms on `performance.now()`'s clock. */
   readonly dueAt: number;
-  /** The whole answer is due this many ms after `dueAt`; undefined if there is no such deadline. */
-  readonly restMs: number | undefined;
-  /** How long Redis keeps the outcome, in ms. */
-  readonly ttlMs: number;
 }
 
 /** How often the gateway looks for due deadlines, in ms, and so how late it notices one at most. */
@@ -48,16 +60,10 @@ export class Deadlines {
     this.#settings = settings;
   }
 
-  /**
-   * Adds an admitted request.
-   * @param deadlineMs how long from now on its first token may take
-   * @param restMs how long after that deadline the whole answer is due; undefined if it has no
-   * deadline
-   * @param ttlMs how long Redis keeps the outcome
-   */
-  add(address: RequestAddress, deadlineMs: number, restMs: number | undefined, ttlMs: number): void {
+  /** Adds an admitted request. */
+  add(address: RequestAddress, { deadlineMs, restMs, ttlMs, ends }: DeadlineTerms): void {
     const dueAt = performance.now() + deadlineMs;
-    this.#deadlines.set(addressText(address), { address, kind: "first token", dueAt, restMs, ttlMs });
+    this.#deadlines.set(addressText(address), { address, kind: "first token", dueAt, restMs, ttlMs, ends });
   }
 
   /** Removes a request that has ended. */
@@ -76,20 +82,17 @@ export class Deadlines {
   }
 
   async #expire(key: string, deadline: Deadline, now: number): Promise<void> {
-    const { address, kind, dueAt, restMs, ttlMs } = deadline;
+    const { address, kind, dueAt, restMs, ttlMs, ends } = deadline;
     const unlessBegun = kind === "first token";
     const { texts } = errorKinds.expired;
     const message = unlessBegun ? texts.beforeResult : texts.beforeEnd;
     try {
-      const { said } = await endRequest(this.#settings, address, {
-        code: "expired",
-        message,
-        ttlMs,
-        stream: true,
-        unlessBegun,
-      });
+      const ending = { code: "expired", message, ttlMs, stream: true, unlessBegun } as const;
+      const beforeToken = (wasQueued: boolean) => (wasQueued ? "queue" : "run");
+      const counted = (wasQueued: boolean) => ends.expired(unlessBegun ? beforeToken(wasQueued) : "stream");
+      const { said } = await endRequest(this.#settings, address, ending, { counted });
       if (said === "begun" && restMs !== undefined && this.#deadlines.has(key)) {
-        const rest = { address, kind: "whole answer", dueAt: dueAt + restMs, restMs: undefined, ttlMs } as const;
+        const rest = { address, kind: "whole answer", dueAt: dueAt + restMs, restMs: undefined, ttlMs, ends } as const;
         this.#deadlines.set(key, rest);
         return;
       }

@@ -10,24 +10,37 @@ import { withdraw } from "#shared/queue/admission/withdraw.js";
 /** While the gateway cannot reach Redis, a client waits no longer than this, in ms. */
 const BUDGET_MS = 2_000;
 
+export interface EndTerms {
+  /** How long each of the two scripts repeats while the gateway cannot reach Redis, in ms. */
+  readonly budgetMs?: number;
+  /**
+   * Called if the request ends by this call.
+   * @param wasQueued whether no worker had the request yet, as far as Redis said so
+   */
+  readonly counted: (wasQueued: boolean) => void;
+}
+
 /**
  * Gives the request an outcome, unless the request has one. Publishes at once the final record that
  * this adds to a stream's log. A request that no worker has read yet leaves the queue.
- * @param budgetMs how long each of the two scripts repeats while the gateway cannot reach Redis
  * @throws the Redis client's error after that
  */
 export async function endRequest(
   { redis, bus }: { readonly redis: RedisClient; readonly bus: Bus },
   address: RequestAddress,
   ending: Ending,
-  budgetMs = BUDGET_MS,
+  { budgetMs = BUDGET_MS, counted }: EndTerms,
 ): Promise<Cancellation> {
   const cancelled = await retrying(() => cancelRequest(redis, address, ending), { budgetMs });
   if (cancelled.said === "given" && cancelled.last !== undefined) {
     void publishEnd({ redis, bus }, address, cancelled.last);
   }
-  if (cancelled.said === "given" || cancelled.said === "known") {
-    await retrying(() => withdraw(redis, address), { budgetMs });
+  if (cancelled.said !== "given" && cancelled.said !== "known") return cancelled;
+  let wasQueued = false;
+  try {
+    wasQueued = (await retrying(() => withdraw(redis, address), { budgetMs })) === "withdrawn";
+  } finally {
+    if (cancelled.said === "given") counted(wasQueued);
   }
   return cancelled;
 }

@@ -12,6 +12,7 @@ import type { GenerationRequest } from "./inference.js";
 import type { OpenStream } from "../stream/open-stream.js";
 import { Cursor } from "../stream/cursor.js";
 import type { Relay } from "../stream/relay.js";
+import { endsOf, type ModelEnds } from "../outcomes/counts.js";
 import type { Deadlines } from "./deadlines.js";
 import { endRequest } from "./end-request.js";
 import { enqueue, outcomeTtlOf, weightOf, type EnqueueSettings, type QueueEntry } from "./enqueue.js";
@@ -50,6 +51,7 @@ async function admitStream(settings: GenerateSettings, request: GenerationReques
   const { background, deadlineMs, spec } = request;
   const under = (model: ServedModel): GenerationRequest => ({ ...request, model });
   const address = requestAddress(request, queue);
+  const ends = endsOf(request.model);
   const outcomeTtlMs = outcomeTtlOf(queue, request, background ? resultTtlMs : streamTtlMs);
   // Subscription and admission run side by side. Records that a worker publishes before the NATS
   // server knows the subscription are in the log.
@@ -64,10 +66,10 @@ async function admitStream(settings: GenerateSettings, request: GenerationReques
     const hasEnded = enqueued.said === "known" && enqueued.outcome !== undefined;
     // This gateway keeps the deadline even if another gateway admitted the request, because that
     // gateway may be gone.
-    if (!hasEnded) deadlines.add(address, deadlineMs, spec.restMs, outcomeTtlMs);
+    if (!hasEnded) deadlines.add(address, { deadlineMs, restMs: spec.restMs, ttlMs: outcomeTtlMs, ends });
     if (isNew) relay.admitted(address);
     else relay.release(address);
-    return openStream(settings, address, isNew, outcomeTtlMs);
+    return openStream(settings, { address, ttlMs: outcomeTtlMs, ends }, isNew);
   } catch (error) {
     relay.release(address);
     // If Redis did admit the request, no client knows its id, so none will ever read its stream.
@@ -75,7 +77,7 @@ async function admitStream(settings: GenerateSettings, request: GenerationReques
     if (isUnknown && !background && request.idempotencyKey === undefined) {
       // The call may still be under way, and must not admit the request behind the cancellation.
       const overtaken = queue.batcher.overtake(address.bucket, graceMs);
-      overtaken.then(() => cancel(settings, address, outcomeTtlMs)).catch(() => undefined);
+      overtaken.then(() => cancel(settings, { address, ttlMs: outcomeTtlMs, ends })).catch(() => undefined);
     }
     throw error;
   }
@@ -116,25 +118,35 @@ export function encodeGeneration(
   return encodeFrame({ generation: spec, ...beside }, []);
 }
 
+/** A generation that Redis has, or may have. */
+interface Admitted {
+  readonly address: RequestAddress;
+  /** How long Redis keeps the outcome, in ms. */
+  readonly ttlMs: number;
+  readonly ends: ModelEnds;
+}
+
 /**
  * No client waits for this, so Redis has the whole grace period to answer. After that the stream's
  * worker ends the request by itself.
  */
-async function cancel(settings: GenerateSettings, address: RequestAddress, ttlMs: number): Promise<void> {
+async function cancel(settings: GenerateSettings, { address, ttlMs, ends }: Admitted): Promise<void> {
   const { queue, bus, deadlines, graceMs } = settings;
   const message = errorKinds.cancelled.texts.byClient;
   const ending = { code: "cancelled", message, ttlMs, stream: true } as const;
-  await endRequest({ redis: queue.redis, bus }, address, ending, graceMs);
+  const counted = () => ends.cancelled("client_left");
+  await endRequest({ redis: queue.redis, bus }, address, ending, { budgetMs: graceMs, counted });
   deadlines.remove(address);
 }
 
-function openStream(settings: GenerateSettings, address: RequestAddress, isNew: boolean, ttlMs: number): OpenStream {
+function openStream(settings: GenerateSettings, admitted: Admitted, isNew: boolean): OpenStream {
   const { relay } = settings;
+  const { address } = admitted;
   return {
     id: encodeRequestId(address),
     isRepeated: !isNew,
     read: (from, signal) =>
       (isNew && from === 0 ? Cursor.fresh(relay, address) : Cursor.at(relay, address, from)).pages(signal),
-    cancel: () => cancel(settings, address, ttlMs),
+    cancel: () => cancel(settings, admitted),
   };
 }

@@ -1,6 +1,7 @@
 /** Admits a request that runs a job: no client waits for it here, and it runs to its end. */
 import type { ServedModel } from "#shared/contract/announcement.js";
 import type { RequestAddress } from "#shared/queue/address.js";
+import { endsOf } from "../outcomes/counts.js";
 import type { PendingRequests } from "../outcomes/pending.js";
 import type { Deadlines } from "./deadlines.js";
 import { enqueue, outcomeTtlOf, type EnqueueSettings, type JobEntry } from "./enqueue.js";
@@ -46,13 +47,15 @@ export async function submitJob(
     const under = (model: ServedModel): GenerationRequest => ({ ...request, model });
     const { said } = await enqueue(queue, { ...terms, request, ...generationFrames(queue, job.labels), under });
     if (said === "admitted" && deadlineMs <= LONGEST_KEPT_DEADLINE_MS) {
-      deadlines.add(address, deadlineMs, request.spec.restMs, outcomeTtlMs);
+      const terms = { deadlineMs, restMs: request.spec.restMs, ttlMs: outcomeTtlMs };
+      deadlines.add(address, { ...terms, ends: endsOf(request.model) });
     }
     return said;
   }
   const { request } = run;
   // The gateway that admitted a request ends it when its deadline passes.
-  const expected = pending.expect({ address, outcomeTtlMs, deadlineMs, queuedMs: request.queue?.rejectMs });
+  const waits = { address, outcomeTtlMs, deadlineMs, queuedMs: request.queue?.rejectMs };
+  const expected = pending.expect({ ends: endsOf(request.model), ...waits });
   try {
     const { under } = request;
     const { said } = await enqueue(queue, { ...terms, request, encode: encodeInference, under });

@@ -8,6 +8,7 @@ import { InferenceError } from "#shared/errors.js";
 import { decodeFrame, encodeFrame, type FrameMeta } from "#shared/frame.js";
 import { outcomeKey } from "#shared/queue/keys.js";
 import type { GenerationRequest, Inference, InferenceOutcome, InferenceRequest } from "./inference.js";
+import { endsOf } from "../outcomes/counts.js";
 import type { Expected, PendingRequests } from "../outcomes/pending.js";
 import { enqueue, outcomeTtlOf, type EnqueueSettings, type Enqueued } from "./enqueue.js";
 import { generate, type GenerateSettings } from "./generate.js";
@@ -111,7 +112,8 @@ async function admit(
   const address = requestAddress(request, queue);
   const outcomeTtlMs = outcomeTtlOf(queue, request, ttlMs);
   const { deadlineMs, queue: waits } = request;
-  const expected = pending.expect({ address, outcomeTtlMs, deadlineMs, queuedMs: waits?.rejectMs });
+  const ends = endsOf(request.model);
+  const expected = pending.expect({ ends, address, outcomeTtlMs, deadlineMs, queuedMs: waits?.rejectMs });
   let enqueued: Enqueued;
   try {
     const { under } = request;

@@ -9,6 +9,7 @@ import type { Logger } from "pino";
 import { UnusableError } from "#shared/exit.js";
 import { readKeys, readTenants } from "#shared/queue/owners/owners.js";
 import type { RedisClient } from "#shared/redis/connect.js";
+import { cells } from "#shared/metrics/cells.js";
 import { delay } from "#shared/retry.js";
 import type { Audit } from "./audit.js";
 import { KeysFileFault, readKeysFile, type FileRecords } from "./keys-file.js";
@@ -42,6 +43,8 @@ const nothing: InRedis = { ids: new Set(), revoked: new Map(), tenants: new Map(
 export class FileKeys {
   readonly #settings: FileKeysSettings;
   #file: FileRecords;
+  /** Whether the file that lies there is in force. */
+  #isInForce = true;
   /** Changes with the file. */
   #seen: string;
   #inRedis = nothing;
@@ -62,6 +65,7 @@ export class FileKeys {
     }
     audit.note("keys_file_loaded", { reason: countOf(this.#file) });
     this.#know();
+    cells.show("baton_keys_file_ok", {}, () => (this.#isInForce ? 1 : 0));
   }
 
   /** @throws UnusableError if the file has a fault, or if Redis has a key of the same id */
@@ -109,8 +113,10 @@ export class FileKeys {
     const seen = identityOf(path);
     if (seen === this.#seen) return;
     this.#seen = seen;
+    this.#isInForce = false;
     try {
       this.#file = readKeysFile(path);
+      this.#isInForce = true;
     } catch (error) {
       if (!(error instanceof KeysFileFault)) throw error;
       audit.note("keys_file_refused", { reason: error.message });

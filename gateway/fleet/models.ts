@@ -241,8 +241,13 @@ export function unknownModel(name: string, version?: string): InferenceError {
 /**
  * The directory as a caller sees it who may use some models only: no other model exists.
  * @param mayUse whether the caller may use the model of this name
+ * @param found called with each model that the caller finds
  */
-export function visible(directory: ModelDirectory, mayUse: (name: string) => boolean): ModelDirectory {
+export function visible(
+  directory: ModelDirectory,
+  mayUse: (name: string) => boolean,
+  found: (model: ServedModel) => void = () => undefined,
+): ModelDirectory {
   const isVisible = ({ name }: { readonly name: string }): boolean => mayUse(name);
   return {
     pinned: (name, pin) => (mayUse(name) ? directory.pinned(name, pin) : undefined),
@@ -250,7 +255,9 @@ export function visible(directory: ModelDirectory, mayUse: (name: string) => boo
     others: (model) => directory.others(model),
     find(name, version) {
       if (!mayUse(name)) throw unknownModel(name, version);
-      return directory.find(name, version);
+      const model = directory.find(name, version);
+      found(model);
+      return model;
     },
     takenAtOnce: (model) => directory.takenAtOnce(model),
     isServed: (model) => directory.isServed(model),

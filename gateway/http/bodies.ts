@@ -22,6 +22,11 @@ export class Bodies {
   readonly #memory: BodyMemory;
   readonly #order = new BodyOrder();
 
+  /** Bytes of the bodies in memory. */
+  get heldBytes(): number {
+    return this.#memory.heldBytes;
+  }
+
   /** @param isShared whether there may be several tenants: then none has more than half */
   constructor(memoryBytes = defaultBodyMemory, isShared = false) {
     this.#memory = new BodyMemory(memoryBytes, isShared ? Math.floor(memoryBytes / 2) : memoryBytes);

@@ -172,6 +172,11 @@ export class BodyMemory {
     this.#mostOfTenant = mostOfTenant;
   }
 
+  /** Bytes of all bodies together. */
+  get heldBytes(): number {
+    return this.#held;
+  }
+
   /** Returns the room of one body. The caller releases it. */
   room({ tenant, most = this.#mostOfTenant }: BodyOwner): BodyRoom {
     let held = 0;

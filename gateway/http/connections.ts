@@ -77,6 +77,7 @@ export class Connections {
   readonly #looking: NodeJS.Timeout;
   readonly #onHeld: () => void;
   #held = 0;
+  #unread = 0;
 
   /** @param onHeld called after a request has to wait for earlier answers of its connection */
   constructor(limits: ConnectionLimits, onCut: OnCut, onLate: OnLate, onHeld: () => void = () => undefined) {
@@ -85,6 +86,11 @@ export class Connections {
     this.#onCut = onCut;
     this.#onLate = onLate;
     this.#looking = setInterval(() => this.look(performance.now()), limits.stallMs / LOOKS).unref();
+  }
+
+  /** Bytes that clients have not read, at the last look. */
+  get unreadBytes(): number {
+    return this.#unread;
   }
 
   get size(): number {
@@ -226,6 +232,7 @@ export class Connections {
       if (unread === 0 || (isSending && hasMoved(socket, connection))) connection.movedAt = now;
       else stalled.push({ socket, unread, isSending, stalledMs: now - connection.movedAt });
     }
+    this.#unread = sum;
     for (const { socket, unread } of toCut(stalled, sum, this.#limits)) {
       this.#onCut(unread);
       socket.destroy();

@@ -15,6 +15,8 @@ import { writeReply } from "./plain-reply.js";
 export interface PlainAnswer {
   readonly reply: Reply;
   readonly requestId: string;
+  /** The model of the request; absent if nobody counts its refusals. */
+  readonly model?: string;
 }
 
 /** Answers a request by its body. The promise never rejects. */
@@ -277,8 +279,9 @@ class PlainConnection {
     if (answer instanceof Promise) return this.#ask(answer, Buffer.concat([this.#headBytes(), body]));
     this.#enter({ name: "answering" });
     if (facts !== undefined) facts.bytesIn = body.length;
+    this.#owner.counts?.open(1);
     answer(body)
-      .then((answered) => this.#onAnswer(answered, facts))
+      .then((answered) => this.#onAnswer(answered, body.length, facts))
       .catch((error: unknown) => {
         this.#owner.onFailure(error);
         this.cut();
@@ -311,8 +314,9 @@ class PlainConnection {
       });
   }
 
-  #onAnswer({ reply, requestId }: PlainAnswer, facts: AnswerFacts | undefined): void {
+  #onAnswer({ reply, requestId, model }: PlainAnswer, bytesIn: number, facts: AnswerFacts | undefined): void {
     const socket = this.#socket;
+    this.#owner.counts?.open(-1);
     if (!socket.writable) return facts?.end();
     const isLast = this.#owner.isClosing();
     const since = this.#since;
@@ -320,7 +324,7 @@ class PlainConnection {
     const keepAliveMs = isLast ? undefined : this.#times.keepAliveMs;
     writeReply(socket, reply, { requestId, keepAliveMs, onWritten: facts && endOf(facts) });
     this.#enter({ name: "idle" });
-    this.#count(reply, this.#since - since);
+    this.#count(reply, { model, bytesIn, ms: this.#since - since });
     if (isLast) return socket.destroySoon();
     this.#hasAsked = false;
     this.#hadTurn = false;
@@ -336,10 +340,14 @@ class PlainConnection {
     }
   }
 
-  #count(reply: Reply, ms: number): void {
+  #count(
+    reply: Reply,
+    { model, bytesIn, ms }: { readonly model: string | undefined; readonly bytesIn: number; readonly ms: number },
+  ) {
     const { counts, route } = this.#owner;
-    countRefusal(reply);
-    if (this.#head !== undefined) counts?.answered(route.routeOf(this.#head), "POST", reply.status, ms);
+    countRefusal(reply, model);
+    if (this.#head === undefined || counts === undefined) return;
+    counts.answered(route.routeOf(this.#head), "POST", reply.status, ms, { bytesIn, bytesOut: lengthOf(reply.body) });
   }
 
   #enter(state: State): void {

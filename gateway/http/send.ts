@@ -6,7 +6,7 @@ import type { ServerResponse } from "node:http";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { lengthOf, type Reply } from "../formats/reply.js";
 import { factsOf } from "../facts/answer-facts.js";
-import { countRefusal } from "./counts.js";
+import { countRefusal, modelOf } from "./counts.js";
 
 /** Statuses without a body, for which HTTP allows no Content-Length of 0. */
 const bodiless: ReadonlySet<number> = new Set([204, 304]);
@@ -22,7 +22,7 @@ export function send(outgoing: ServerResponse, reply: Reply, requestId?: string)
     outgoing.destroy();
     return RESPONSE_ALREADY_SENT;
   }
-  countRefusal(reply);
+  countRefusal(reply, modelOf(outgoing));
   const facts = factsOf(outgoing.req);
   if (facts !== undefined) facts.code ??= code;
   const length = lengthOf(body);

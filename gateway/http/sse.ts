@@ -7,6 +7,7 @@ import type { ServerResponse } from "node:http";
 import { InferenceError } from "#shared/errors.js";
 import { errorBody, errorShapeOf } from "../formats/errors.js";
 import { factsOf } from "../facts/answer-facts.js";
+import { countStreamReader, type ReaderKind } from "../stream/counts.js";
 import { endWithKey } from "./opened.js";
 import { endWhenStopping } from "./stopping.js";
 
@@ -28,6 +29,8 @@ export interface SseOptions {
    */
   readonly resumable?: boolean;
   readonly timing?: SseTiming;
+  /** As which reader of a stream the client counts; absent: as a reader of events. */
+  readonly countsAs?: ReaderKind;
 }
 
 export interface SseTiming {
@@ -80,7 +83,8 @@ export function openSse(outgoing: ServerResponse, options: SseOptions): SseStrea
     ...options.headers,
   });
   outgoing.flushHeaders();
-  const stream = new EventStream(outgoing, options.timing ?? usualTiming);
+  const left = countStreamReader(options.countsAs ?? "sse");
+  const stream = new EventStream(outgoing, options.timing ?? usualTiming, left);
   if (options.resumable === true) endWhenStopping(outgoing, () => stream.retire());
   endWithKey(outgoing, ({ code, message }) => {
     // A reader who was let in hears one code for every fault of the key itself.
@@ -100,6 +104,7 @@ class EventStream implements SseStream {
    */
   readonly #chunked: boolean;
   readonly #timing: SseTiming;
+  readonly #left: () => void;
   readonly #closed = new AbortController();
   readonly #watch: NodeJS.Timeout;
   /** Events not yet handed to the socket. */
@@ -115,15 +120,17 @@ class EventStream implements SseStream {
   /** Senders that wait until `#pending` has room. */
   #waiting: ((open: boolean) => void)[] = [];
 
-  constructor(outgoing: ServerResponse, timing: SseTiming) {
+  /** @param left called once, when the client has gone */
+  constructor(outgoing: ServerResponse, timing: SseTiming, left: () => void) {
+    this.#left = left;
     this.#outgoing = outgoing;
     this.#chunked = outgoing.chunkedEncoding;
     outgoing.chunkedEncoding = false;
     this.#timing = timing;
     this.#watch = setInterval(this.#look, timing.heartbeatMs / looksPerHeartbeat);
     outgoing.on("error", () => outgoing.destroy());
-    outgoing.once("close", this.#onClose);
     if (outgoing.destroyed) this.#onClose();
+    else outgoing.once("close", this.#onClose);
   }
 
   get signal(): AbortSignal {
@@ -221,6 +228,7 @@ class EventStream implements SseStream {
 
   readonly #onClose = (): void => {
     clearInterval(this.#watch);
+    this.#left();
     this.#pending = "";
     this.#over = true;
     this.#closed.abort();

@@ -15,7 +15,12 @@ export type RunDue = (job: RequestAddress) => Promise<number | undefined>;
 /** After so many refusals, a job has been due for about a minute and a half. */
 const OFTEN = 8;
 
-export function dueJobRunner(jobs: Jobs, tenants: Pick<Tenants, "termsOf">): RunDue {
+/** @param onQueued called for each job that is in the queue now, with how late that is, in ms */
+export function dueJobRunner(
+  jobs: Jobs,
+  tenants: Pick<Tenants, "termsOf">,
+  onQueued: (lateMs: number) => void = () => undefined,
+): RunDue {
   return async (job) => {
     const view = await jobs.look(job);
     if (view?.dueInMs === undefined) return undefined;
@@ -23,6 +28,7 @@ export function dueJobRunner(jobs: Jobs, tenants: Pick<Tenants, "termsOf">): Run
     try {
       if (view.leftMs <= 0) throw tooLate();
       await jobs.runAgain(job, view, view.leftMs, await tenants.termsOf(job.tenant));
+      onQueued(-view.dueInMs);
       return undefined;
     } catch (error) {
       if (!(error instanceof InferenceError)) throw error;

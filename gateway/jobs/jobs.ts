@@ -14,6 +14,7 @@ import type { JobView } from "#shared/queue/jobs/view.js";
 import type { Bus } from "#shared/nats/connect.js";
 import { askRedis } from "../admission/ask-redis.js";
 import { endRequest } from "../admission/end-request.js";
+import { endsAt } from "../outcomes/counts.js";
 import { submitJob } from "../admission/submit-job.js";
 import type { TensorPrinter } from "../formats/kserve/tensor-printer.js";
 import { readEnvelope } from "./envelope.js";
@@ -137,7 +138,13 @@ export class Jobs implements JobLooks {
     if (view.state === "scheduled") return this.endWaiting(job, view, { code, message });
     const stream = (JSON.parse(view.shown) as Shown).as !== "tensors";
     const ending = { code, message, ttlMs, stream, unlessBegun: code === "expired" };
-    await askRedis(() => endRequest({ redis: queue.redis, bus }, requestOf(job, view), ending));
+    const request = requestOf(job, view);
+    const ends = endsAt(request);
+    const counted = (wasQueued: boolean) => {
+      if (code === "cancelled") ends.cancelled("deleted");
+      else ends.expired(wasQueued ? "queue" : "run");
+    };
+    await askRedis(() => endRequest({ redis: queue.redis, bus }, request, ending, { counted }));
   }
 
   /** Ends a job that waits for its time, unless the job has changed since this view. */

@@ -17,12 +17,14 @@ import { dropIfSilent, type RedisClient } from "#shared/redis/connect.js";
 import { delay } from "#shared/retry.js";
 import { passed } from "#shared/stages.js";
 import { realWorld, type World } from "#shared/world.js";
+import type { ModelEnds } from "./counts.js";
 import { LookTimes, type Timed } from "./look-times.js";
 import { OutcomeReader, type OutcomeReceiver, type Readable } from "./outcome-reader.js";
 import { ReplyInbox } from "./reply-inbox.js";
 import { TimerWheel } from "./timer-wheel.js";
 
 interface Pending extends Timed, Readable {
+  readonly ends: ModelEnds | undefined;
   /** The request's name in replies. */
   readonly name: string;
   readonly address: RequestAddress;
@@ -43,6 +45,8 @@ interface Pending extends Timed, Readable {
 
 /** An outcome to wait for. */
 export interface Wait {
+  /** The figures of the request's model; absent if nobody counts. */
+  readonly ends?: ModelEnds | undefined;
   readonly address: RequestAddress;
   /** How long Redis keeps the outcome if this gateway gives it, in ms. */
   readonly outcomeTtlMs: number;
@@ -224,9 +228,11 @@ export class PendingRequests implements OutcomeReceiver<Pending> {
     this.#looks.planRetry(pending, this.#world.now());
   }
 
-  #open(name: string, { address, outcomeTtlMs, deadlineMs, queuedMs }: Wait): Pending {
+  #open(name: string, { ends, address, outcomeTtlMs, deadlineMs, queuedMs }: Wait): Pending {
     const openedAt = this.#world.now();
+    ends?.waits(1);
     const pending = {
+      ends,
       name,
       address,
       key: outcomeKey(address),
@@ -320,6 +326,7 @@ export class PendingRequests implements OutcomeReceiver<Pending> {
     let next = pending.deadlineAt;
     try {
       const given = await giveOutcomeInQueue(this.#settings.redis, address, storeOutcome(expired), outcomeTtlMs);
+      if (given.said === "given") pending.ends?.expired("queue");
       if (given.said === "given" && this.#isOpen(pending)) this.#end(pending, expired);
       // The admission of the request is still under way.
       if (given.said === "unknown" && !pending.admitted) next = this.#world.now() + TICK_MS;
@@ -337,18 +344,21 @@ export class PendingRequests implements OutcomeReceiver<Pending> {
    * Redis may still admit the request: a request whose client got the error `expired` must not take
    * effect later. The caller then tries again soon.
    */
-  async #expireInRedis({ address, outcomeTtlMs, admitted }: Pending): Promise<Outcome | undefined> {
+  async #expireInRedis({ ends, address, outcomeTtlMs, admitted }: Pending): Promise<Outcome | undefined> {
     const expired = outcomeOf(fixedError("expired", "beforeResult"));
     const given = await giveOutcome(this.#settings.redis, address, storeOutcome(expired), outcomeTtlMs);
     if (given.said === "sealed" || (given.said === "unknown" && !admitted)) return undefined;
-    if (given.said === "given") this.#withdraw(address);
+    if (given.said === "given") this.#withdraw(address, ends);
     return given.said === "known" ? readKept(given.outcome.kind, given.outcome.body) : expired;
   }
 
   /** Takes a request that has ended out of the queue. No caller waits for that. */
-  #withdraw(address: RequestAddress): void {
+  #withdraw(address: RequestAddress, ends: ModelEnds | undefined): void {
     const { redis } = this.#settings;
-    withdraw(redis, address).catch((error: unknown) => dropIfSilent(redis, error));
+    withdraw(redis, address)
+      .catch((error: unknown) => dropIfSilent(redis, error))
+      .then((said) => ends?.expired(said === "withdrawn" ? "queue" : "run"))
+      .catch(() => undefined);
   }
 
   #isOpen(pending: Pending): boolean {
@@ -356,7 +366,10 @@ export class PendingRequests implements OutcomeReceiver<Pending> {
   }
 
   #drop(pending: Pending): void {
-    if (this.#isOpen(pending)) this.#pending.delete(pending.name);
+    if (this.#isOpen(pending)) {
+      this.#pending.delete(pending.name);
+      pending.ends?.waits(-1);
+    }
     this.#looks.remove(pending);
     this.#deadlines.delete(pending);
   }

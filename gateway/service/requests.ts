@@ -8,6 +8,7 @@ import { detach } from "#shared/queue/admission/attend.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { askRedis } from "../admission/ask-redis.js";
 import { endRequest } from "../admission/end-request.js";
+import { endsAt } from "../outcomes/counts.js";
 import { addressOf, findLog, isStream, unknownRequest } from "../requests/find-log.js";
 import { readStatus, type RequestStatus } from "../requests/status.js";
 import { Cursor } from "../stream/cursor.js";
@@ -84,7 +85,7 @@ export class RequestService {
     const { said } = await askRedis(async () => {
       const stream = await isStream(this.#settings, address);
       const ending = { code: "cancelled", message: errorKinds.cancelled.texts.byClient, ttlMs, stream } as const;
-      return endRequest(this.#settings, address, ending);
+      return endRequest(this.#settings, address, ending, { counted: () => endsAt(address).cancelled("deleted") });
     });
     if (said === "unknown") throw unknownRequest();
     if (said === "given") return undefined;

@@ -21,6 +21,7 @@ import type { StreamRecord } from "./open-stream.js";
 import type { LogReader } from "./log-reader.js";
 import type { Page } from "#shared/queue/admission/read-logs.js";
 import { recordOfMessage, isWellFormed, recordOf } from "./records.js";
+import { countGap } from "./counts.js";
 import { ReorderBuffer, Ring } from "./buffers.js";
 import { pageStatus, type EmptyPage } from "./page-status.js";
 
@@ -38,10 +39,10 @@ export interface LiveStreamSettings {
 }
 
 /**
- * Why the gateway reads the log: for records that did not come as messages, or to compare
- * unconfirmed records.
+ * Why the gateway reads the log: for records from before its subscription, for records that did not
+ * come as messages, or to compare unconfirmed records.
  */
-type Reason = "news" | "check";
+type Reason = "start" | "news" | "check";
 
 /** A stream fails when the gateway could not read Redis for this long, in ms. */
 export const AWAY_MS = 60_000;
@@ -207,6 +208,8 @@ export class LiveStream {
       if (!page.more && this.#confirmed < shown) this.#fail(forged());
     } else this.#applyStatus(page, shown);
     const learned = this.#ring.next > before;
+    // Readers get the final record from the log always.
+    if (reason === "news" && this.#ring.next - (this.#over ? 1 : 0) > before) countGap();
     this.#unconfirmedChars = this.#ring.charsFrom(this.#confirmed);
     this.#showReordered();
     this.#reorder.forget(Infinity);
@@ -296,7 +299,7 @@ export class LiveStream {
    * read of the log.
    */
   #canShowAtOnce(): boolean {
-    return this.#awaySince !== undefined || (this.#reading !== "news" && this.#arrived < this.#ring.next);
+    return this.#awaySince !== undefined || (isNoNews(this.#reading) && this.#arrived < this.#ring.next);
   }
 
   #isCheckDue(): boolean {
@@ -307,6 +310,11 @@ export class LiveStream {
   #wake(): void {
     for (const wake of this.#readers) wake();
   }
+}
+
+/** Whether a read of the log brings only records that readers have. */
+function isNoNews(reason: Reason | undefined): boolean {
+  return reason === undefined || reason === "check";
 }
 
 function forged(): InferenceError {

@@ -104,7 +104,7 @@ export class Relay {
     const { live, ready } = this.#follow(address, next);
     await ready;
     live.begin();
-    live.readLog();
+    live.readLog("start");
     return live;
   }
 

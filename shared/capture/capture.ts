@@ -5,6 +5,7 @@
  * record or an earlier record.
  */
 import type { Bus } from "../nats/connect.js";
+import { countPublished } from "../nats/published.js";
 import type { RequestAddress } from "../queue/address.js";
 import type { LastRecord } from "../queue/ends/cancel.js";
 import { logKey } from "../queue/keys.js";
@@ -59,16 +60,14 @@ export async function capture(
     if (last === undefined) return next;
     for (const record of records) {
       const message = messageOf(bus, record);
-      for (const { feed } of feeds.filter((one) => one.next <= next)) {
-        bus.publish(feed.subject, message, recordId(feed, next));
-      }
+      for (const { feed } of feeds.filter((one) => one.next <= next)) publishCaptured(bus, feed, message, next);
       next++;
     }
     // One connection carries the page in order, so JetStream has the whole page after the last
     // message.
     const message = messageOf(bus, last);
     const behind = feeds.filter((one) => one.next <= next);
-    await Promise.all(behind.map(({ feed }) => bus.store(TOKEN_STREAM, feed.subject, message, recordId(feed, next))));
+    await Promise.all(behind.map(({ feed }) => storeCaptured(bus, feed, message, next)));
     next++;
   }
 }
@@ -91,8 +90,21 @@ export async function publishAgain(
   return records.length;
 }
 
+/** Publishes a record for JetStream, without waiting until it is stored. */
+export function publishCaptured(bus: Bus, feed: Feed, message: Buffer, index: number): void {
+  countPublished("record", message.length);
+  bus.publish(feed.subject, message, recordId(feed, index));
+}
+
+/** Resolves when JetStream has stored a record. */
+export async function storeCaptured(bus: Bus, feed: Feed, message: Buffer, index: number): Promise<void> {
+  countPublished("record", message.length);
+  await bus.store(TOKEN_STREAM, feed.subject, message, recordId(feed, index));
+}
+
 /** Publishes a record to readers that are subscribed now. */
 export function publishOn(bus: Bus, feeds: readonly Feed[], message: Buffer): void {
+  countPublished("record", message.length, feeds.length);
   for (const { subject } of feeds) bus.publish(subject, message);
 }
 

@@ -34,6 +34,8 @@ export class Cells {
   readonly #series = new Map<FamilyName, Map<string, Series>>();
   /** The versions that have series of their own, as `model/version`. */
   readonly #models = new Set<string>();
+  /** The models that have series of their own without a version. */
+  readonly #names = new Set<string>();
   /** Most versions that have series of their own. */
   #mostModels: number;
 
@@ -56,6 +58,15 @@ export class Cells {
     return { model, version };
   }
 
+  /** The label of a model in series that do not tell versions apart. */
+  modelName(model: string): string {
+    if (!this.#names.has(model)) {
+      if (this.#names.size >= this.#mostModels) return OTHER;
+      this.#names.add(model);
+    }
+    return model;
+  }
+
   /** Makes a series, or finds the series that has these labels. Its value begins with 0. */
   counter(name: FamilyName, labels: Labels = {}): Cell {
     return this.#find(name, labels, 1).first;
@@ -76,12 +87,12 @@ export class Cells {
     this.#values[cell] = (this.#values[cell] as number) + value;
   }
 
-  /** Counts a value in a histogram. */
-  observe({ first, bounds }: Buckets, value: number): void {
+  /** Counts a value in a histogram, so many times. */
+  observe({ first, bounds }: Buckets, value: number, times = 1): void {
     let bucket = 0;
     while (bucket < bounds.length && value > (bounds[bucket] as number)) bucket++;
-    this.add(first + bucket);
-    this.add(first + bounds.length + 1, value);
+    this.add(first + bucket, times);
+    this.add(first + bounds.length + 1, value * times);
   }
 
   /** Removes a version's series. Later counts in cells that a writer still has are not shown. */

@@ -39,7 +39,10 @@ function histogram(bounds: readonly number[], help: string, labels: readonly str
 /** In the worker, of Triton's names. */
 const inference = {
   nv_inference_request_success: counter("Requests whose results were committed.", ofModel),
-  nv_inference_request_failure: counter("Requests that were committed with an error.", [...ofModel, "reason"]),
+  nv_inference_request_failure: counter("Requests that ended with an error, in the process that ended them.", [
+    ...ofModel,
+    "reason",
+  ]),
   nv_inference_count: counter("Rows of requests whose results were committed.", ofModel),
   nv_inference_exec_count: counter("Runs of the model.", ofModel),
   nv_inference_request_duration_us: counter("Time from admission to commit, of results.", ofModel),
@@ -47,6 +50,11 @@ const inference = {
   nv_inference_compute_input_duration_us: counter("Time to look up states and stack inputs, of results.", ofModel),
   nv_inference_compute_infer_duration_us: counter("Time in the model, of results.", ofModel),
   nv_inference_compute_output_duration_us: counter("Time to take outputs apart, of results.", ofModel),
+  nv_inference_first_response_histogram_ms: histogram(
+    [100, 500, 2_000, 5_000],
+    "Time from admission to the first token in the log, in ms.",
+    ofModel,
+  ),
   nv_model_load_duration_secs: gauge("Time that the model took to load.", ofModel),
 };
 
@@ -72,6 +80,61 @@ const batches = {
   baton_held_requests: gauge("Requests that this worker holds.", [...ofModel, "stage"]),
 };
 
+/** In the worker: generators. vLLM's names are in brackets, and mean the same. */
+const generators = {
+  baton_time_to_first_token_seconds: histogram(
+    requests,
+    "Time from admission to the first token in the log [time_to_first_token_seconds].",
+    ofModel,
+  ),
+  baton_inter_token_seconds: histogram(
+    fast,
+    "Time between the records of a stream in the log [inter_token_latency_seconds].",
+    ofModel,
+  ),
+  baton_generation_seconds: histogram(
+    requests,
+    "Time from admission to commit, of results [e2e_request_latency_seconds].",
+    ofModel,
+  ),
+  baton_generation_queue_seconds: histogram(
+    requests,
+    "Time from admission until the engine has a request [request_queue_time_seconds].",
+    ofModel,
+  ),
+  baton_prefill_seconds: histogram(
+    requests,
+    "Time from the engine's begin to its first token [request_prefill_time_seconds].",
+    ofModel,
+  ),
+  baton_decode_seconds: histogram(
+    requests,
+    "Time from the first to the last token at the worker that committed the result [request_decode_time_seconds].",
+    ofModel,
+  ),
+  baton_streams_running: gauge("Streams in the engine [num_requests_running].", ofModel),
+  baton_streams_waiting: gauge(
+    "Streams that the worker holds and the engine does not have [num_requests_waiting].",
+    ofModel,
+  ),
+  baton_kv_cache_used_ratio: gauge("Used part of BATON_KV_CACHE_BYTES, 0 to 1 [kv_cache_usage_perc].", ofModel),
+  baton_prefix_cache_tokens_total: counter(
+    "Tokens of prompts, by whether a cache had them [prefix_cache_queries, prefix_cache_hits].",
+    [...ofModel, "result"],
+  ),
+  baton_prompt_tokens_total: counter(
+    "Tokens of prompts whose first token is in the log [prompt_tokens_total].",
+    ofModel,
+  ),
+  baton_generated_tokens_total: counter("Generated tokens in the log [generation_tokens_total].", ofModel),
+  baton_generations_total: counter("Generations that a worker ended, by the reason [request_success_total].", [
+    ...ofModel,
+    "reason",
+  ]),
+  baton_iteration_tokens: histogram(counts, "Tokens that an iteration of the engine takes in.", ofModel),
+  baton_log_bytes_total: counter("Bytes of records in the logs of streams.", ofModel),
+};
+
 /** In the gateway and the jobs process: requests on their way to the queue and back. */
 const frontDoor = {
   baton_http_requests_total: counter("Answers over HTTP, refusals included.", ["route", "method", "status"]),
@@ -80,14 +143,68 @@ const frontDoor = {
     "Time from the head of a request to the end of its answer.",
     ["protocol"],
   ),
+  baton_http_request_bytes_total: counter("Bytes of the bodies of requests, as on the wire.", ["protocol"]),
+  baton_http_response_bytes_total: counter("Bytes of the bodies of answers, as on the wire.", ["protocol"]),
+  baton_http_connections: gauge("Open connections of clients."),
   baton_http_requests_open: gauge("Requests without a whole answer yet."),
-  baton_refusals_total: counter("Error answers over HTTP, by the code of the error.", ["code"]),
+  baton_http_body_memory_bytes: gauge("Bytes of bodies in memory, of BATON_BODY_MEMORY_BYTES."),
+  baton_http_unread_bytes: gauge("Bytes that clients have not read yet, of BATON_MAX_UNREAD_BYTES."),
+  baton_refusals_total: counter("Error answers over HTTP, by the code of the error and the model.", ["code", "model"]),
   baton_auth_failures_total: counter("Refused credentials.", ["reason"]),
+  baton_keys_file_ok: gauge("1 while the keys file that lies there is in force."),
   baton_admissions_total: counter("Requests for the queue, by the answer of the admission.", [...ofModel, "said"]),
   baton_admission_duration_seconds: histogram(fast, "Time of a call that admits requests, repetitions included."),
   baton_admission_call_requests: histogram(counts, "Requests in a call that admits requests."),
+  baton_requests_waiting: gauge("Requests whose outcomes a gateway waits for.", ofModel),
   baton_outcomes_total: counter("Outcomes that a gateway waited for, by the way on which they came.", ["by"]),
   baton_reply_gaps_total: counter("Gaps in the numbered messages of workers."),
+};
+
+/** In the process that ends a request: a worker, a gateway or a jobs process. */
+const ends = {
+  baton_expired_total: counter("Requests whose deadline passed: in the queue, at a worker, or with tokens.", [
+    ...ofModel,
+    "where",
+  ]),
+  baton_cancelled_total: counter("Requests that were given up, by the reason.", [...ofModel, "why"]),
+};
+
+/** In the gateway and the jobs process: the readers of streams. */
+const streams = {
+  baton_stream_readers: gauge("Readers of streams now, by the way on which they read.", ["kind"]),
+  baton_stream_gaps_total: counter("Gaps in the messages of a stream, filled from its log."),
+  baton_stream_resumes_total: counter("Readers of events and of WebSockets that began behind the first record."),
+};
+
+/** In the worker: its part in the fleet. */
+const liveness = {
+  baton_takeovers_total: counter(
+    "Requests of a gone worker, by steps that were committed here and streams that began here.",
+    [...ofModel, "of"],
+  ),
+  baton_recovery_seconds: histogram(
+    requests,
+    "Time from the last beat of a gone worker to the begin of its request here.",
+    ofModel,
+  ),
+  baton_workers_buried_total: counter("Workers that this worker declared dead, or its own leave.", ["why"]),
+  baton_beat_delay_seconds: histogram(fast, "How late a heartbeat was."),
+  baton_supervisor_restarts_total: counter("Deaths of this worker's predecessors, by the signal or the exit code.", [
+    "signal",
+  ]),
+};
+
+/** In the jobs process. */
+const jobs = {
+  baton_jobs_ended_total: counter("Ends of jobs that a webhook wants to hear of.", ["model", "state"]),
+  baton_job_late_seconds: histogram(requests, "Time from a job's due time to its place in the queue."),
+  baton_schedule_ticks_total: counter("Times of schedules: with a job, without one, or with a refused one.", [
+    "result",
+  ]),
+  baton_webhook_deliveries_total: counter("Messages to receivers that have ended.", ["state"]),
+  baton_webhook_attempts_total: counter("Attempts at receivers, by the answer.", ["result"]),
+  baton_webhook_attempt_duration_seconds: histogram(requests, "Time of an attempt at a receiver."),
+  baton_batch_lines_total: counter("Lines of batch files whose results are stored.", ["result"]),
 };
 
 /** In every process: the brokers, and the process itself. */
@@ -98,12 +215,38 @@ const brokers = {
   baton_redis_reconnects_total: counter("Connections to Redis that replaced a lost one."),
   baton_nats_up: gauge("1 while the connection to NATS takes messages."),
   baton_nats_reconnects_total: counter("Connections to NATS that replaced a lost one."),
+  baton_nats_published_total: counter("Messages over NATS: replies to gateways, and records of streams.", ["kind"]),
+  baton_nats_publish_bytes_total: counter("Bytes of these messages.", ["kind"]),
+  baton_thread_restarts_total: counter("Threads that were started anew.", ["thread"]),
+  baton_spans_dropped_total: counter("Spans that were dropped, because the receiver of traces did not take them."),
+  baton_log_dropped_total: counter("Lines of the access log that were dropped, because their place did not take them."),
   baton_event_loop_delay_seconds: gauge("Delay of the event loop in the last 10 s.", ["quantile"]),
   baton_build_info: gauge("Always 1; the labels say what runs.", ["version", "node", "role", "durability"]),
 };
 
-export const families = { ...inference, ...batches, ...frontDoor, ...brokers } as const satisfies Readonly<
-  Record<string, Family>
->;
+/** All families, by the part of the documentation that has them. */
+export const sections: Readonly<Record<string, Readonly<Record<string, Family>>>> = {
+  "Inference, by Triton's names": inference,
+  "Batches and steps": batches,
+  Generators: generators,
+  "The front door": frontDoor,
+  "Requests given up": ends,
+  "Readers of streams": streams,
+  "Workers in the fleet": liveness,
+  "Jobs, schedules and webhooks": jobs,
+  "Brokers and the process": brokers,
+};
+
+export const families = {
+  ...inference,
+  ...batches,
+  ...generators,
+  ...frontDoor,
+  ...ends,
+  ...streams,
+  ...liveness,
+  ...jobs,
+  ...brokers,
+} as const satisfies Readonly<Record<string, Family>>;
 
 export type FamilyName = keyof typeof families;

@@ -20,6 +20,12 @@ export function showProcess(cells: Cells, { role, durability }: CountedProcess):
   showEventLoop(cells);
 }
 
+/** @returns a function that counts dropped spans, for a process that makes traces */
+export function droppedSpans(cells: Cells): (spans: number) => void {
+  const dropped = cells.counter("baton_spans_dropped_total");
+  return (spans) => cells.add(dropped, spans);
+}
+
 function showEventLoop(cells: Cells): void {
   const quantiles = [0.5, 0.99, 1];
   const monitor = monitorEventLoopDelay({ resolution: RESOLUTION_MS });

@@ -137,7 +137,7 @@ export const registryKeys = {
   announcements: "{registry}:announcements",
   /** hash living worker → its connection: the server's run id, and the client's id there */
   connections: "{registry}:connections",
-  /** zset of open graves → Redis ms since when; see graves.ts */
+  /** zset of open graves → Redis ms of the worker's last sign of life; see graves.ts */
   graves: "{registry}:graves",
   /**
    * zset worker → Redis ms at which the worker left or was declared dead; the announcement stays

@@ -9,6 +9,8 @@ export interface TracerTerms {
   readonly process: string;
   /** Takes fields and then the line. */
   readonly log: (fields: Readonly<Record<string, unknown>>, line: string) => void;
+  /** Called with numbers of spans that the receiver did not take; absent if nobody counts. */
+  readonly onDropped?: (spans: number) => void;
 }
 
 export interface OpenTracer extends Tracer {

@@ -48,6 +48,7 @@ export interface ExportTerms extends TracerTerms {
 
 export class SpanExport implements OpenTracer {
   readonly #log: TracerTerms["log"];
+  readonly #onDropped: TracerTerms["onDropped"];
   readonly #processor: BatchSpanProcessor;
   readonly #shared: Pick<ReadableSpan, "resource" | "instrumentationScope">;
   /** Spans that the processor has, and the exporter has not. */
@@ -59,8 +60,9 @@ export class SpanExport implements OpenTracer {
   /** The Unix time of `performance.now()`'s zero, in ms. */
   #zero = performance.timeOrigin;
 
-  constructor({ url, headers, role, process: name, log }: ExportTerms) {
+  constructor({ url, headers, role, process: name, log, onDropped }: ExportTerms) {
     this.#log = log;
+    this.#onDropped = onDropped;
     this.#shared = {
       resource: resourceFromAttributes({ "service.name": "baton", "service.instance.id": name, "baton.role": role }),
       instrumentationScope: { name: "baton" },
@@ -104,6 +106,7 @@ export class SpanExport implements OpenTracer {
   }
 
   #drop(spans: number, reason: string): void {
+    this.#onDropped?.(spans);
     this.#unsaid += spans;
     if (this.#saying !== undefined) return;
     const waitMs = Math.max(0, this.#saidAt + SAID_EVERY_MS - performance.now());

@@ -14,9 +14,10 @@ const valid = JSON.stringify({
   inputs: ["INPUT0", "INPUT1"].map((name) => ({ name, datatype: "INT32", shape: [1, 16], data: Array(16).fill(1) })),
 });
 /** Small bodies are parsed on the socket, and others by node's server. */
+let bytesOut = 0;
 const post = async (path: string, body: string, headers: Record<string, string> = {}): Promise<number> => {
   const answer = await fetch(running.url + path, { method: "POST", body, headers });
-  await answer.arrayBuffer();
+  bytesOut += (await answer.arrayBuffer()).byteLength;
   return answer.status;
 };
 const sumOf = (one: Page, name: string, part = ""): number => {
@@ -56,7 +57,14 @@ describe("a gateway's page", () => {
       refused: route("/v2/models/:model/infer", "4xx"),
       none: route("none", "4xx"),
       refusals: added("baton_refusals_total"),
-      unknown: added("baton_refusals_total", 'code="unknown_model"'),
+      unknown: added("baton_refusals_total", 'code="unknown_model",model=""'),
+      ofModel: added("baton_refusals_total", 'model="simple"'),
+      bytesIn: added("baton_http_request_bytes_total", 'protocol="kserve"'),
+      bytesOut: added("baton_http_response_bytes_total", 'protocol="kserve"'),
+      waiting: sumOf(after, "baton_requests_waiting"),
+      open: after.value("baton_http_requests_open"),
+      inMemory: after.value("baton_http_body_memory_bytes"),
+      unread: after.value("baton_http_unread_bytes"),
       durations: added("baton_http_request_duration_seconds_count"),
       admitted: added("baton_admissions_total", 'said="admitted"'),
       known: added("baton_admissions_total", 'said="known"'),
@@ -69,6 +77,13 @@ describe("a gateway's page", () => {
       none: 1,
       refusals: 5,
       unknown: 2,
+      ofModel: 1,
+      bytesIn: 6 * valid.length + 1,
+      bytesOut,
+      waiting: 0,
+      open: 0,
+      inMemory: 0,
+      unread: 0,
       durations: 9,
       admitted: 3,
       known: 1,
@@ -77,6 +92,24 @@ describe("a gateway's page", () => {
     });
     // No text of a client is in a label.
     expect(after.text).not.toMatch(/img|nobody-has-it|no\/such/);
+  });
+
+  it("counts a request whose deadline passes once, and an open connection", async () => {
+    const expired = (one: Page) => sumOf(one, "baton_expired_total", 'model="simple"');
+    const failed = (one: Page) => sumOf(one, "nv_inference_request_failure", 'reason="REJECTED"');
+    const [earlier, worker] = [await page(), running.fleet.workers[0] ?? expect.fail("there is a worker")];
+    const ofWorker = async () => scrape(await metricsOf(worker));
+    const earlierAtWorker = await ofWorker();
+    const late = { ...(JSON.parse(valid) as object), parameters: { timeout: 1 } };
+    const statuses = await Promise.all([1, 2, 3].map(() => post("/v2/models/simple/infer", JSON.stringify(late))));
+    const timeouts = statuses.filter((status) => status !== 200).length;
+    const sum = async () => {
+      const [here, there] = [await page(), await ofWorker()];
+      const ends = expired(here) + expired(there) - expired(earlier) - expired(earlierAtWorker);
+      return [ends, failed(here) + failed(there) - failed(earlier) - failed(earlierAtWorker)];
+    };
+    expect(await readUntil(sum, ([ends = 0]) => ends >= timeouts)).toEqual([timeouts, timeouts]);
+    expect((await page()).value("baton_http_connections")).toBeGreaterThan(0);
   });
 
   it("says what runs, and that the brokers are there", async () => {

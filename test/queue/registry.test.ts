@@ -71,7 +71,7 @@ describe("a heartbeat", () => {
     await bury(lab.redis, "c", { why: "ended" }, [newest]);
     const answer = await quiet("a");
     const graves = answer.said === "noted" ? answer.graves : [];
-    expect(graves).toContainEqual(graveOf("c", newest));
+    expect(graves).toContainEqual(expect.objectContaining(graveOf("c", newest)));
     expect(graves.length).toBeGreaterThan(8);
     expect(graves.length).toBeLessThanOrEqual(16);
     expect(new Set(graves.map(({ ready }) => ready)).size).toBe(graves.length);
@@ -137,6 +137,18 @@ describe("a worker that is buried", () => {
     await join("a");
     expect(await lab.redis.zcard(registryKeys.graves)).toBe(0);
     expect(await beat("a")).toMatchObject({ said: "noted" });
+  });
+
+  it("leaves graves that know its last beat", async () => {
+    await join("a");
+    const { redisNow: last } = await quiet("b");
+    await join("b");
+    await expect.poll(async () => (await quiet("a")).redisNow).toBeGreaterThan(last + 20);
+    await bury(lab.redis, "b", { why: "ended", leaseMs: LEASE_MS }, [lab.lane]);
+    const answer = await quiet("a");
+    const [grave] = answer.said === "noted" ? answer.graves : [];
+    expect(grave?.seenAt).toBeGreaterThanOrEqual(last);
+    expect(grave?.seenAt).toBeLessThan(last + 20);
   });
 
   it("goes on beating while it only leaves", async () => {

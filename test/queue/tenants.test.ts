@@ -15,6 +15,7 @@ import { mendSequence } from "#shared/queue/work/commit/mend-sequence.js";
 import { readProgress } from "#shared/queue/work/streams/read-progress.js";
 import { release } from "#shared/queue/work/read/release.js";
 import { takeOver } from "#shared/queue/work/streams/take-over.js";
+import { endsAt } from "../../gateway/outcomes/counts.js";
 import { Deadlines } from "../../gateway/admission/deadlines.js";
 import { AdmissionBatcher } from "../../gateway/admission/batcher.js";
 import { enqueue, type EnqueueSettings } from "../../gateway/admission/enqueue.js";
@@ -216,8 +217,9 @@ describe("two tenants", () => {
     it("each have their own deadline", async () => {
       const { addresses } = await bothHeld();
       const deadlines = new Deadlines({ redis: lab.redis, bus: silentBus, log });
-      deadlines.add(addresses[0], 0, undefined, 60_000);
-      deadlines.add(addresses[1], 600_000, undefined, 60_000);
+      const terms = { restMs: undefined, ttlMs: 60_000, ends: endsAt({ model: "m" }) };
+      deadlines.add(addresses[0], { deadlineMs: 0, ...terms });
+      deadlines.add(addresses[1], { deadlineMs: 600_000, ...terms });
       watch(deadlines);
       await expect.poll(async () => (await facts(addresses[0]))["kind"]).toBe("error");
       expect(await facts(addresses[1])).not.toHaveProperty("kind");

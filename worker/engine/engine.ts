@@ -32,6 +32,8 @@ interface OpenIteration {
   readonly steps: Step[];
   readonly failed: { key: string; reason: string }[];
   readonly prefilled: { key: string; ms: number }[];
+  passes: number;
+  computed: number;
 }
 
 export class Engine {
@@ -80,7 +82,7 @@ export class Engine {
    * @returns the records of the requests, and the requests that the model refused
    */
   async iterate(only: string | undefined): Promise<Iteration> {
-    const iteration: OpenIteration = { steps: [], failed: [], prefilled: [] };
+    const iteration: OpenIteration = { steps: [], failed: [], prefilled: [], passes: 0, computed: 0 };
     if (only === undefined && !planPause(this.#plan(only), performance.now() - this.#decodedAt)) {
       // Batches merge only now. Requests that joined one after the other during a pause thus need
       // only one copy into a common block.
@@ -93,18 +95,20 @@ export class Engine {
     await this.#prefill(only, iteration);
     this.#join(iteration);
     this.#batches = this.#batches.filter(({ live }) => live.length > 0);
-    return iteration;
+    return { ...iteration, cacheBytes: this.activeBytes };
   }
 
   /** Adds one token to every row of the batch. */
   async #decode(batch: DecodeBatch<Generation>, iteration: OpenIteration): Promise<void> {
     if (batch.live.length === 0) return;
     let results: Awaited<ReturnType<DecodeBatch<Generation>["decode"]>>;
+    iteration.passes++;
     try {
       results = await batch.decode(this.#decoder);
     } catch (error) {
       return this.#isolate(batch, error, iteration);
     }
+    iteration.computed += results.length;
     const deltas = new Map<Generation, ChoiceDelta[]>();
     for (const { row, logits } of results) {
       try {
@@ -146,7 +150,7 @@ export class Engine {
       computed += tokens;
       const begunAt = performance.now();
       try {
-        await this.#computeAll(task, tokens, until);
+        await this.#computeAll(task, tokens, until, iteration);
       } catch (error) {
         this.#fail(task.generation, error, iteration);
       }
@@ -196,11 +200,19 @@ export class Engine {
    * some models give the logits of every position, which need memory.
    * @param until no further pass begins after this time, on `performance.now()`'s clock
    */
-  async #computeAll({ generation, prefill }: Task, tokens: number, until: number): Promise<void> {
+  async #computeAll(
+    { generation, prefill }: Task,
+    tokens: number,
+    until: number,
+    iteration: OpenIteration,
+  ): Promise<void> {
     const { prefillTokens } = this.#limits;
     for (let left = tokens; left > 0 && prefill.logits === undefined; left -= prefillTokens) {
       if (left < tokens && performance.now() > until) return;
-      const steps = await this.#compute(prefill, Math.min(left, prefillTokens));
+      const past = prefill.block ?? this.#begin(generation, prefill);
+      iteration.passes++;
+      const steps = await this.#compute(prefill, past, Math.min(left, prefillTokens));
+      iteration.computed += steps;
       // A tenant does not pay for the death of a worker, or for memory that ran out.
       if (!generation.interrupted) this.#shares.charge(generation, steps);
     }
@@ -210,12 +222,11 @@ export class Engine {
    * One forward pass over at most `tokens` tokens of a prefill.
    * @returns how many it computed
    */
-  async #compute(prefill: Prefill, tokens: number): Promise<number> {
+  async #compute(prefill: Prefill, past: KvBlock, tokens: number): Promise<number> {
     const { kv, forward } = this.#decoder;
-    prefill.block ??= this.#begin(prefill);
     const steps = Math.min(tokens, prefill.tokens.length - prefill.done);
     const ids = BigInt64Array.from(prefill.tokens.subarray(prefill.done, prefill.done + steps), BigInt);
-    const { logits, present } = await forward({ ids, steps, lengths: [prefill.done], past: prefill.block });
+    const { logits, present } = await forward({ ids, steps, lengths: [prefill.done], past });
     prefill.block = present;
     prefill.done += steps;
     if (prefill.done < prefill.tokens.length) return steps;
@@ -229,12 +240,12 @@ export class Engine {
   /**
    * @returns the first block of a prefill: a copy of the longest known prefix, or an empty block
    */
-  #begin(prefill: Prefill): KvBlock {
+  #begin(generation: Generation, prefill: Prefill): KvBlock {
     const { kv } = this.#decoder;
     const known = this.#prefixes.find(prefill.tokens);
-    if (known === undefined) return { rows: 1, capacity: 0, arrays: emptyArrays(kv, 0) };
-    prefill.done = known.length;
-    return gather(kv, [known]);
+    prefill.done = known?.length ?? 0;
+    generation.cached = prefill.done;
+    return known === undefined ? { rows: 1, capacity: 0, arrays: emptyArrays(kv, 0) } : gather(kv, [known]);
   }
 
   /**

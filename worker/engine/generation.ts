@@ -44,6 +44,8 @@ export class Generation implements Sharer {
   readonly choices: readonly Choice[];
   /** The work before the request can decode; empty while the request decodes. */
   prefills: Prefill[] = [];
+  /** The tokens at the beginning of its prompt, or of its history, that were in a cache. */
+  cached = 0;
   /** Index of the next record. */
   #next: number;
 
@@ -113,7 +115,16 @@ export class Generation implements Sharer {
       : { index, choices };
     const [first] = this.choices;
     const history = final && first !== undefined ? this.tokensOf(first) : undefined;
-    return { key: this.key, index, record: JSON.stringify(record), final, history };
+    return {
+      key: this.key,
+      index,
+      record: JSON.stringify(record),
+      final,
+      history,
+      tokens: choices.reduce((sum, { tokens }) => sum + tokens.length, 0),
+      cached: index === 0 ? this.cached : 0,
+      finish: final ? first?.finished : undefined,
+    };
   }
 
   #usage() {

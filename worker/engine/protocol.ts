@@ -70,6 +70,12 @@ export interface Step {
    * only.
    */
   readonly history: Int32Array | undefined;
+  /** The number of tokens that the record adds, of all choices. */
+  readonly tokens: number;
+  /** Tokens of the prompt that were in a cache, in the first record; 0 in other records. */
+  readonly cached: number;
+  /** Why the first choice ended; in the final step only. */
+  readonly finish: "stop" | "length" | undefined;
 }
 
 export interface Iteration {
@@ -78,6 +84,12 @@ export interface Iteration {
   readonly failed: readonly { readonly key: string; readonly reason: string }[];
   /** How long the model took for parts of prompts, in ms. */
   readonly prefilled: readonly { readonly key: string; readonly ms: number }[];
+  /** The number of forward passes. */
+  readonly passes: number;
+  /** Tokens that the passes took in, of prompts and of rows that decode. */
+  readonly computed: number;
+  /** Bytes of the caches of requests after the iteration, without known prefixes. */
+  readonly cacheBytes: number;
 }
 
 /** The answer of the engine's thread. */

@@ -8,6 +8,7 @@ import { readOutcome } from "#shared/contract/outcome.js";
 import type { ErrorCode } from "#shared/errors.js";
 import { cells as ofProcess, type Buckets, type Cell, type Cells } from "#shared/metrics/cells.js";
 import type { FamilyName } from "#shared/metrics/families.js";
+import type { Delivery } from "#shared/queue/entry.js";
 import { fates, type Fate } from "#shared/queue/work/commit/settlement.js";
 import { statePlaces, type LookUpCounts, type StatePlace } from "../sequence/states.js";
 import type { Settled } from "./settle.js";
@@ -56,6 +57,13 @@ export class ModelCounts implements LookUpCounts {
   readonly #checkpointBytes: Cell;
   readonly #setAside: Cell;
   readonly #lookups: Readonly<Record<StatePlace, Cell>>;
+  readonly #expired: Cell;
+  readonly #takeovers: Cell;
+  readonly #recovery: Buckets;
+  /** The last sign of life of the workers that had requests before. */
+  readonly #takenOver = new WeakMap<Delivery, number>();
+  /** Whether there was a takeover yet. Until then no request needs a look into the map. */
+  #hasTakenOver = false;
   readonly #show: (name: FamilyName, read: () => number, labels?: Readonly<Record<string, string>>) => void;
   /** Undefined for a generator, whose runs are no batches. */
   readonly batches: BatchCounts | undefined;
@@ -78,6 +86,11 @@ export class ModelCounts implements LookUpCounts {
     this.#checkpointBytes = one("baton_checkpoint_bytes_total");
     this.#setAside = one("baton_set_aside_total");
     this.#lookups = each("baton_state_lookups_total", "from", statePlaces);
+    // A batch takes no request behind its deadline. A generator counts by itself.
+    this.#expired = cells.counter("baton_expired_total", { ...labels, where: "queue" });
+    const of = streams === true ? "stream" : "step";
+    this.#takeovers = cells.counter("baton_takeovers_total", { ...labels, of });
+    this.#recovery = cells.histogram("baton_recovery_seconds", labels);
     this.#show = (name, read, more) => cells.show(name, { ...labels, ...more }, read);
     this.batches = streams === true ? undefined : new BatchCounts(cells, labels);
   }
@@ -89,6 +102,22 @@ export class ModelCounts implements LookUpCounts {
 
   lookedUp(from: StatePlace): void {
     this.#cells.add(this.#lookups[from]);
+  }
+
+  /** Notes requests of a worker that is gone. @param seenAt its last sign of life */
+  takenOver(deliveries: readonly Delivery[], seenAt: number): void {
+    for (const delivery of deliveries) this.#takenOver.set(delivery, seenAt);
+    this.#hasTakenOver = true;
+  }
+
+  /** Counts the takeover of a request that began at `now`, if the request was another worker's. */
+  recovered(delivery: Delivery, now = 0): void {
+    if (!this.#hasTakenOver) return;
+    const seenAt = this.#takenOver.get(delivery);
+    if (seenAt === undefined) return;
+    this.#takenOver.delete(delivery);
+    this.#cells.add(this.#takeovers);
+    this.#cells.observe(this.#recovery, seconds(Math.max(0, now - seenAt)));
   }
 
   setAside(requests: number): void {
@@ -106,7 +135,9 @@ export class ModelCounts implements LookUpCounts {
       const one = settled[i] as Settled;
       const fate = words[i] as Fate;
       cells.add(this.#fates[fate]);
-      if (fate === "committed") this.#tookEffect(one, endedAt);
+      if (fate !== "committed") continue;
+      this.recovered(one.delivery, one.measured?.run.begunAt ?? begunAt);
+      this.#tookEffect(one, endedAt);
     }
   }
 
@@ -120,6 +151,7 @@ export class ModelCounts implements LookUpCounts {
     if (outcome.kind === "error") {
       const { kind, body } = outcome;
       const read = readOutcome(kind, body);
+      if (read.kind === "error" && read.code === "expired" && this.batches !== undefined) cells.add(this.#expired);
       return cells.add(this.#failures[read.kind === "error" ? reasonOf(read.code) : "OTHER"]);
     }
     cells.add(this.#success);

@@ -57,6 +57,13 @@ export type Arrival = "fresh" | "suspect";
 /** The state of a held step: waiting as it arrived, or running, commit included. */
 type Stage = Arrival | "running";
 
+/** A worker that is gone. */
+export interface GoneWorker {
+  readonly worker: string;
+  /** The last sign of life, on `performance.now()`'s clock. */
+  readonly seenAt: number;
+}
+
 /** Says how many steps to take from Redis, and takes them in. */
 export interface Intake {
   /** How many more new steps the reader may read now. */
@@ -64,7 +71,7 @@ export interface Intake {
   /** How many more suspects this worker may take over now. Other workers take the rest. */
   suspectRoom(): number;
   /** @param from another worker that had the steps before; absent if there is none */
-  accept(taken: Taken, arrival: Arrival, from?: string): void;
+  accept(taken: Taken, arrival: Arrival, from?: GoneWorker): void;
   /**
    * To be called after a lost reply, because Redis may have given this worker entries without its
    * knowledge. No other worker takes entries from a living worker.

@@ -24,7 +24,7 @@ import { realWorld, type World } from "#shared/world.js";
 import { States, type Sleeping } from "../sequence/states.js";
 import { ModelCounts } from "./counts.js";
 import type { StepTraces } from "../trace/step-traces.js";
-import { Holdings, hold, type Arrival, type Batching, type Held, type Intake } from "./holdings.js";
+import { Holdings, hold, type Arrival, type Batching, type GoneWorker, type Held, type Intake } from "./holdings.js";
 import type { OutageGuard } from "./outage-guard.js";
 import type { Reading } from "./reading.js";
 import { reconcileWhileOpen } from "./reconciler.js";
@@ -193,11 +193,14 @@ export class RunningLane implements Intake {
   }
 
   /** Takes new deliveries into the holdings, and sets unreadable entries aside. */
-  accept({ deliveries, unreadable }: Taken, arrival: Arrival, from?: string): void {
-    const { holdings, traces } = this.#context;
+  accept({ deliveries, unreadable }: Taken, arrival: Arrival, from?: GoneWorker): void {
+    const { holdings, counts, traces } = this.#context;
     const unseen = deliveries.filter(({ key }) => !holdings.has(key));
     passed("taken", unseen, requestName);
-    if (from !== undefined) traces?.takenOver(unseen, from);
+    if (from !== undefined) {
+      traces?.takenOver(unseen, from.worker);
+      counts.takenOver(unseen, from.seenAt);
+    }
     holdings.hold(this.#parse(unseen), arrival);
     this.#noteBegun(unseen.filter(({ tellsBegin }) => tellsBegin));
     if (unreadable.length > 0) this.#setAside(unreadable);

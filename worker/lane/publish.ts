@@ -15,6 +15,7 @@ import {
 } from "#shared/contract/reply.js";
 import { chunks } from "#shared/chunks.js";
 import type { Bus } from "#shared/nats/connect.js";
+import { countPublished } from "#shared/nats/published.js";
 import { requestName } from "#shared/queue/address.js";
 import type { Delivery } from "#shared/queue/entry.js";
 import { replySubject } from "#shared/queue/keys.js";
@@ -142,6 +143,7 @@ export class ReplyPublisher {
 
   #send({ gateway, mark }: Due, replies: readonly Reply[] = []): void {
     const message = encodeMessage(this.#keyFor(gateway), mark, replies);
+    countPublished("reply", message.length);
     this.#settings.bus.publish(replySubject(gateway), message);
   }
 

@@ -21,6 +21,7 @@ import { OwnConnection } from "#shared/redis/own-connection.js";
 import { delay, retrying } from "#shared/retry.js";
 import { realWorld, type World } from "#shared/world.js";
 import type { OutageGuard } from "../lane/outage-guard.js";
+import { LivenessCounts } from "./counts.js";
 import { Reclaimer, type HeldModel } from "./reclaimer.js";
 import { callOut, listenForCalls } from "./grave-calls.js";
 import { APART_MS } from "./judge.js";
@@ -64,6 +65,7 @@ export class Liveness {
   readonly #connection: OwnConnection;
   readonly #watch: Watch;
   readonly #reclaimer: Reclaimer;
+  readonly #counts = new LivenessCounts();
   readonly #ended = new AbortController();
   #nap = new AbortController();
   #announced: { readonly announcement: Announcement; readonly lanes: readonly Lane[] } | undefined;
@@ -90,7 +92,7 @@ export class Liveness {
     this.#world = world;
     this.#connection = new OwnConnection(redis, registryKeys.workers, log, () => this.#wake(), world);
     const onBuried = (lanes: readonly Lane[]) => bus !== undefined && callOut(bus, lanes);
-    this.#watch = new Watch({ ...settings, world, connection: this.#connection, onBuried });
+    this.#watch = new Watch({ ...settings, world, connection: this.#connection, counts: this.#counts, onBuried });
     this.#reclaimer = new Reclaimer({ ...settings, world });
   }
 
@@ -134,11 +136,12 @@ export class Liveness {
       budgetMs: LEAVE_BUDGET_MS,
       world: this.#world,
     });
+    this.#counts.buried("left");
   }
 
   /** Ends the beats, and leaves all remaining entries of this worker to other workers. */
   async end(): Promise<void> {
-    const { redis, worker } = this.#settings;
+    const { redis, worker, leaseMs } = this.#settings;
     this.#ended.abort();
     this.#stopListening();
     this.#wake();
@@ -150,7 +153,7 @@ export class Liveness {
       await bury(
         redis,
         worker,
-        { why: "ended" },
+        { why: "ended", leaseMs },
         left.map(({ lane }) => lane),
       );
     };
@@ -161,7 +164,13 @@ export class Liveness {
     while (!this.#ended.signal.aborted) {
       this.#nap = new AbortController();
       await this.#beat();
-      if (!this.#ended.signal.aborted) await delay(this.#pause(), this.#nap.signal, this.#world);
+      const { signal } = this.#nap;
+      const pauseMs = this.#pause();
+      const dueAt = this.#world.now() + pauseMs;
+      if (this.#ended.signal.aborted) return;
+      await delay(pauseMs, signal, this.#world);
+      // A beat before its time is never late.
+      if (!signal.aborted) this.#counts.beat(this.#world.now() - dueAt);
     }
   }
 

@@ -4,7 +4,7 @@
  * requests may have ended a worker.
  */
 import type { Logger } from "pino";
-import { graveText, type Grave } from "#shared/queue/work/liveness/graves.js";
+import { graveText, type DatedGrave } from "#shared/queue/work/liveness/graves.js";
 import { laneKeys, registryKeys } from "#shared/queue/keys.js";
 import type { Lane } from "#shared/queue/address.js";
 import { byLane, inLane, lanesOf, type ModelQueue } from "#shared/queue/work/lane.js";
@@ -83,8 +83,8 @@ export class Reclaimer {
    * Begins to take entries from graves in this worker's lanes, as far as there is room.
    * @param living number of workers that share the graves
    */
-  visit(graves: readonly Grave[], living: number): void {
-    const inLane = new Map<string, Grave[]>();
+  visit(graves: readonly DatedGrave[], living: number): void {
+    const inLane = new Map<string, DatedGrave[]>();
     for (const grave of graves) {
       const others = inLane.get(grave.ready);
       if (others === undefined) inLane.set(grave.ready, [grave]);
@@ -137,7 +137,7 @@ export class Reclaimer {
     this.#taking.set(ready, taking);
   }
 
-  async #empty(ready: string, { lane, model }: OpenLane, grave: Grave, living: number): Promise<void> {
+  async #empty(ready: string, { lane, model }: OpenLane, grave: DatedGrave, living: number): Promise<void> {
     const { clocks, leaseMs, world, log } = this.#settings;
     const { holdings, intake } = model;
     const queue = inLane(model.queue, lane);
@@ -154,7 +154,9 @@ export class Reclaimer {
           log.error({ entries: found.deleted }, "pending entries were deleted from outside");
         }
         if (fresh.length > 0) log.info({ count: fresh.length }, "reclaimed");
-        intake.accept({ deliveries: fresh, unreadable: found.unreadable }, "suspect", grave.worker);
+        const { worker, seenAt } = grave;
+        const from = { worker, seenAt: clocks.of(registryKeys.graves).toLocal(seenAt) };
+        intake.accept({ deliveries: fresh, unreadable: found.unreadable }, "suspect", from);
         if (found.said === "empty") await queue.redis.zrem(registryKeys.graves, graveText(grave));
         if (found.said !== "more") return;
       }

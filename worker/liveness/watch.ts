@@ -12,6 +12,7 @@ import type { RedisClient } from "#shared/redis/connect.js";
 import type { OwnConnection } from "#shared/redis/own-connection.js";
 import type { World } from "#shared/world.js";
 import type { OutageGuard } from "../lane/outage-guard.js";
+import type { LivenessCounts } from "./counts.js";
 import { judge, worthAsking, type Missing } from "./judge.js";
 
 export interface WatchSettings {
@@ -24,6 +25,7 @@ export interface WatchSettings {
   /** Lanes of each model version. */
   readonly buckets: number;
   readonly world: World;
+  readonly counts: LivenessCounts;
   /** Called with the lanes in which a buried worker has left entries. */
   readonly onBuried: (lanes: readonly Lane[]) => void;
   readonly log: Logger;
@@ -122,11 +124,12 @@ export class Watch {
    *   lives
    */
   async #bury({ worker, aliveUntil }: Silent): Promise<boolean> {
-    const { redis, buckets, onBuried, log } = this.#settings;
+    const { redis, buckets, leaseMs, counts, onBuried, log } = this.#settings;
     const served = await announcedLanes(redis, worker, buckets);
     const left = await ownedByLane(redis, worker, served);
     const lanes: Lane[] = left.map(({ lane }) => lane);
-    if (!(await bury(redis, worker, { why: "silent", aliveUntil }, lanes))) return false;
+    if (!(await bury(redis, worker, { why: "silent", aliveUntil, leaseMs }, lanes))) return false;
+    counts.buried("dead");
     onBuried(lanes);
     log.info({ worker, steps: stepsIn(left) }, "a worker is gone; its steps are free");
     const now = this.#settings.world.now();

@@ -9,12 +9,14 @@ import { fixedError, type InferenceError } from "#shared/errors.js";
 import { bucketTag } from "#shared/queue/bucket-tag.js";
 import { callGroups } from "#shared/redis/slots.js";
 import { retrying } from "#shared/retry.js";
+import { stopwatch } from "#shared/metrics/stopwatch.js";
 import { Signal } from "#shared/signal.js";
 import { settle, type Settled, type Settler } from "../lane/settle.js";
 import { spentOf } from "../lane/spent.js";
 import { appendTokens, type Appended } from "#shared/queue/work/streams/append-tokens.js";
 import type { StreamQueue } from "#shared/queue/work/lane.js";
 import type { OutageGuard } from "../lane/outage-guard.js";
+import type { StreamCounts } from "./counts.js";
 import type { TokenPublisher } from "./publisher.js";
 import type { Stream } from "./stream.js";
 import { errorRecord, failed, succeeded } from "./settlement.js";
@@ -25,8 +27,21 @@ interface Pending {
   /** Index of the first of `records`. */
   readonly first: number;
   readonly records: string[];
+  /** The number of tokens in the records, and the bytes of the records. */
+  tokens: number;
+  bytes: number;
   /** The end of the stream's request; set with the final record. */
   ending: Settled | undefined;
+}
+
+/** A record, for the log. */
+export interface LogRecord {
+  readonly index: number;
+  readonly record: string;
+  /** The size of the record. */
+  readonly bytes: number;
+  /** The number of tokens that the record adds. */
+  readonly tokens: number;
 }
 
 /** The owner of the streams, which is the loop. The committer reports the fate of each stream. */
@@ -47,6 +62,7 @@ export interface CommitterSettings {
   readonly queue: StreamQueue;
   readonly settler: Settler;
   readonly publisher: TokenPublisher;
+  readonly counts: StreamCounts;
   readonly outageGuard: OutageGuard;
   readonly owner: StreamOwner;
   readonly log: Logger;
@@ -82,12 +98,14 @@ export class Committer {
   }
 
   /**
-   * Takes a record from the engine.
+   * Takes the next record of a stream.
    * @param ending the end of the request, with the final record
    */
-  push(stream: Stream, index: number, record: string, ending?: Settled): void {
-    const pending = this.#pending.get(stream) ?? { first: index, records: [], ending: undefined };
+  push(stream: Stream, { index, record, bytes, tokens }: LogRecord, ending?: Settled): void {
+    const pending = this.#pending.get(stream) ?? { first: index, records: [], tokens: 0, bytes: 0, ending: undefined };
     pending.records.push(record);
+    pending.tokens += tokens;
+    pending.bytes += bytes;
     pending.ending = ending;
     this.#pending.set(stream, pending);
   }
@@ -95,7 +113,8 @@ export class Committer {
   /** Ends the request with this error, after the engine's records so far. */
   fail(stream: Stream, index: number, error: InferenceError): void {
     this.#settings.owner.close(stream);
-    this.push(stream, index, errorRecord(index, error), failed(stream.held, error));
+    const record = errorRecord(index, error);
+    this.push(stream, { index, record, bytes: Buffer.byteLength(record), tokens: 0 }, failed(stream.held, error));
   }
 
   /**
@@ -110,12 +129,13 @@ export class Committer {
   /** Commits the outcome of a stream whose log is complete, or that needs no log. */
   settle(stream: Stream, settled: Settled): void {
     this.#settings.owner.close(stream);
-    const { settler, publisher, owner, log } = this.#settings;
+    const { settler, publisher, counts, owner, log } = this.#settings;
     const commit = async () => {
       try {
         await publisher.complete(stream);
         const { held, ranMs, bytesOut } = stream;
-        await settle(settler, [{ ...settled, spent: spentOf(held, ranMs, bytesOut) }]);
+        const fates = await settle(settler, [{ ...settled, spent: spentOf(held, ranMs, bytesOut) }]);
+        if (fates.committed > 0) counts.ended(stream, settled, stopwatch());
         owner.release(stream);
       } catch (error) {
         // The log is sealed, so any worker that continues the entry commits the same outcome.
@@ -192,13 +212,17 @@ export class Committer {
       }
       return;
     }
-    for (const [i, [stream, pending]] of batch.entries()) this.#handle(words[i] ?? "lost", stream, pending);
+    const appendedAt = stopwatch();
+    for (const [i, [stream, pending]] of batch.entries()) this.#handle(words[i] ?? "lost", stream, pending, appendedAt);
   }
 
-  #handle(word: Appended, stream: Stream, { first, records, ending }: Pending): void {
-    const { owner, publisher, log } = this.#settings;
+  /** @param now when the script had answered */
+  #handle(word: Appended, stream: Stream, pending: Pending, now: number): void {
+    const { owner, publisher, counts, log } = this.#settings;
+    const { first, records, ending } = pending;
     const { request } = stream.held.delivery;
     if (word === "appended") {
+      counts.appended(stream, { ...pending, records: records.length }, now);
       publisher.publish(stream, first, records, ending !== undefined);
       if (ending !== undefined) this.settle(stream, ending);
       return;

@@ -20,14 +20,15 @@ import type { OutageGuard } from "../lane/outage-guard.js";
 import { beginAlone } from "#shared/queue/work/read/begin-alone.js";
 import type { StreamQueue } from "#shared/queue/work/lane.js";
 import type { Takeover } from "#shared/queue/work/streams/take-over.js";
+import { StreamCounts } from "./counts.js";
 import { Committer, type StreamOwner } from "./committer.js";
 import { mayAskAhead, nextMove, slotsFor, type LoopFacts } from "./plan.js";
 import { prepareAll, type Prepared } from "./prepare.js";
 import type { NewGeneration, TimedIteration } from "../engine/protocol.js";
 import type { ServingGenerator } from "./load.js";
 import { TokenPublisher } from "./publisher.js";
-import { sealed, succeeded } from "./settlement.js";
-import { choicesOf, expiryOf, streamOf, type Stream } from "./stream.js";
+import { finishIn, sealed, succeeded } from "./settlement.js";
+import { choicesOf, expiryOf, streamOf, waitingIn, type Stream } from "./stream.js";
 import { Takeovers, type Turn } from "./takeover.js";
 import { inspect, nobodyReads } from "./unread.js";
 
@@ -59,6 +60,7 @@ export class StreamLoop implements StreamOwner {
   readonly #publisher: TokenPublisher;
   readonly #committer: Committer;
   readonly #takeovers: Takeovers;
+  readonly #counts: StreamCounts;
   /** Every stream that has come to this worker and has not left, by its key. */
   readonly #streams = new Map<string, Stream>();
   /** Iterations under way in the engine, oldest first. */
@@ -74,10 +76,18 @@ export class StreamLoop implements StreamOwner {
 
   constructor(parts: StreamLoopParts) {
     this.#parts = parts;
-    const { queue, settler, outageGuard, log } = parts;
+    const { queue, settler, outageGuard, holdings, model, log } = parts;
+    const counts = new StreamCounts(queue);
+    this.#counts = counts;
+    counts.show({
+      running: () => this.#generating,
+      waiting: () => holdings.countAt("waiting") + holdings.countAt("suspect") + waitingIn(this.#streams),
+      kvBytes: model.kvBytes,
+    });
     this.#publisher = new TokenPublisher({ redis: queue.redis, bus: settler.bus, log });
     this.#takeovers = new Takeovers({ queue, log, begun: (turn, verdict) => this.#begin(turn, verdict) });
-    this.#committer = new Committer({ queue, settler, publisher: this.#publisher, outageGuard, log, owner: this });
+    const publisher = this.#publisher;
+    this.#committer = new Committer({ queue, settler, publisher, counts, outageGuard, log, owner: this });
   }
 
   /** Choices that this worker is busy with. */
@@ -196,6 +206,7 @@ export class StreamLoop implements StreamOwner {
       case "ended":
         return this.#committer.acknowledge(stream);
       case "sealed":
+        stream.figures.finish = finishIn(prepared.records);
         return this.#committer.settle(stream, sealed(stream.held, prepared.records, prepared.history));
       case "refuse":
         return this.#fail(stream, prepared.next, prepared.error);
@@ -235,6 +246,7 @@ export class StreamLoop implements StreamOwner {
 
   #join(stream: Stream, generation: NewGeneration): void {
     stream.enterEngine(generation);
+    this.#parts.settler.counts?.recovered(stream.held.delivery, stream.figures.joinedAt);
     stream.trace = this.#parts.traces?.beginStream(stream.held, generation.next);
     this.#generating++;
     this.#parts.model.host.add(generation);
@@ -267,7 +279,9 @@ export class StreamLoop implements StreamOwner {
     if (iteration !== undefined) this.#hear(iteration);
   }
 
-  #hear({ steps, failed, prefilled, ranMs }: TimedIteration): void {
+  #hear(iteration: TimedIteration): void {
+    const { steps, failed, prefilled, ranMs } = iteration;
+    this.#counts.iterated(iteration);
     const now = performance.now();
     const rows = steps.reduce((sum, { key }) => sum + (this.#streams.get(key)?.spec.sampling.choices ?? 0), 0);
     const msARow = Math.max(0, ranMs - prefilled.reduce((sum, { ms }) => sum + ms, 0)) / rows;
@@ -275,20 +289,25 @@ export class StreamLoop implements StreamOwner {
       const stream = this.#streams.get(key);
       if (stream !== undefined) stream.ranMs += ms;
     }
-    for (const { key, index, record, final, history } of steps) {
+    for (const { key, index, record, final, history, tokens, cached, finish } of steps) {
       const stream = this.#streams.get(key);
       if (stream === undefined) continue;
       stream.ranMs += msARow * stream.spec.sampling.choices;
       if (!stream.advance(index, now)) continue;
       stream.trace?.heard(now);
-      stream.bytesOut += Buffer.byteLength(record);
+      stream.figures.heard(now);
+      if (index === 0) stream.figures.cached = cached;
+      const bytes = Buffer.byteLength(record);
+      stream.bytesOut += bytes;
       this.#takeovers.end(key, now);
+      const taken = { index, record, bytes, tokens };
       if (final) {
         this.#leave(stream);
+        stream.figures.finish = finish;
         const outcome = { kind: "result", body: Buffer.from(record) } as const;
-        this.#committer.push(stream, index, record, succeeded(stream.held, outcome, history));
+        this.#committer.push(stream, taken, succeeded(stream.held, outcome, history));
       } else {
-        this.#committer.push(stream, index, record);
+        this.#committer.push(stream, taken);
       }
     }
     for (const { key, reason } of failed) {
@@ -366,6 +385,7 @@ export class StreamLoop implements StreamOwner {
   #fail(stream: Stream, index: number, error: InferenceError): void {
     // A stream that the engine never had has a trace, too.
     stream.trace ??= this.#parts.traces?.beginStream(stream.held, index);
+    stream.figures.hasTokens = index > 0;
     this.#committer.fail(stream, index, error);
     this.#committer.flush();
   }

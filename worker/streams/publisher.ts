@@ -5,8 +5,15 @@
  * records are missing, and a request ends only after JetStream has the last record.
  */
 import type { Logger } from "pino";
-import { capture, messageOf, publishAgain, publishOn } from "#shared/capture/capture.js";
-import { feedsOf, recordId, TOKEN_STREAM, type Feed } from "#shared/capture/captured.js";
+import {
+  capture,
+  messageOf,
+  publishAgain,
+  publishCaptured,
+  publishOn,
+  storeCaptured,
+} from "#shared/capture/capture.js";
+import { feedsOf, type Feed } from "#shared/capture/captured.js";
 import type { Bus } from "#shared/nats/connect.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { delay, within } from "#shared/retry.js";
@@ -94,7 +101,7 @@ export class TokenPublisher {
       const index = first + i;
       if (!bus.captures) publishOn(bus, sent.feeds, message);
       else if (isOver && index === sent.tail - 1) sent.stored = this.#store(sent.feeds, message, index);
-      else for (const feed of sent.feeds) bus.publish(feed.subject, message, recordId(feed, index));
+      else for (const feed of sent.feeds) publishCaptured(bus, feed, message, index);
     }
   }
 
@@ -142,7 +149,7 @@ export class TokenPublisher {
     const { bus } = this.#settings;
     const connection = bus.connections();
     try {
-      await Promise.all(feeds.map((feed) => bus.store(TOKEN_STREAM, feed.subject, message, recordId(feed, index))));
+      await Promise.all(feeds.map((feed) => storeCaptured(bus, feed, message, index)));
       return bus.connections() === connection;
     } catch {
       return false;

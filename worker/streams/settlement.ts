@@ -1,5 +1,5 @@
 /** The effect of a stream's end on its entry, its outcome and its conversation. */
-import type { TokenRecord } from "#shared/contract/generation.js";
+import { tokenRecord, type TokenRecord } from "#shared/contract/generation.js";
 import { historyTensor } from "#shared/contract/states.js";
 import { outcomeOf, readOutcome, storeOutcome, type StoredOutcome } from "#shared/contract/outcome.js";
 import { InferenceError } from "#shared/errors.js";
@@ -45,6 +45,21 @@ export function sealed(held: Held, records: readonly string[], history: Int32Arr
   const outcome = readOutcome(stored.kind, stored.body);
   if (outcome.kind === "result") return succeeded(held, stored, history);
   return failed(held, new InferenceError(outcome.code, outcome.message));
+}
+
+/** Why the first choice of a whole log ended; undefined if the log does not say it. */
+export function finishIn(records: readonly string[]): "stop" | "length" | undefined {
+  for (const record of records.toReversed()) {
+    if (!record.includes("finish_reason")) continue;
+    try {
+      const { choices } = tokenRecord.parse(JSON.parse(record));
+      const ended = choices.find(({ index, finish_reason }) => index === 0 && finish_reason !== undefined);
+      if (ended !== undefined) return ended.finish_reason;
+    } catch {
+      // A person has changed the log.
+    }
+  }
+  return undefined;
 }
 
 function unchanged(delivery: Held["delivery"], outcome: StoredOutcome): Settled {

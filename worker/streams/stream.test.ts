@@ -5,7 +5,7 @@ import type { Held } from "../lane/holdings.js";
 import { greedy } from "../../test/fixtures/sampling.js";
 import { choicesOf, expiryOf, Stream, streamOf } from "./stream.js";
 
-const generation = { key: "1-0", next: 4 } as NewGeneration;
+const generation = { key: "1-0", next: 4, prompt: Int32Array.of(1) } as unknown as NewGeneration;
 
 function begin(restMs?: number): Stream {
   const held = { delivery: { entry: "1-0" }, expiresAt: 1_000 } as unknown as Held;

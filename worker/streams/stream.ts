@@ -3,6 +3,7 @@ import { generationShare, generationSpec, labelTokens, type GenerationSpec } fro
 import type { Held } from "../lane/holdings.js";
 import type { NewGeneration } from "../engine/protocol.js";
 import type { Sharer } from "../shares/shares.js";
+import { StreamFigures } from "./counts.js";
 import type { StreamTrace } from "../trace/stream-trace.js";
 
 /**
@@ -71,6 +72,7 @@ export class Stream implements StreamFacts {
   ranMs = 0;
   /** Undefined before the engine has the stream, and for a stream that is not sampled. */
   trace: StreamTrace | undefined;
+  readonly figures = new StreamFigures();
   /** Bytes of the records that this worker's engine made. */
   bytesOut = 0;
   /** When the loop took the stream on, on `performance.now()`'s clock. */
@@ -129,8 +131,10 @@ export class Stream implements StreamFacts {
   }
 
   /** preparing, waiting or suspected → generating */
-  enterEngine({ next }: NewGeneration): void {
+  enterEngine({ next, prompt }: NewGeneration): void {
     this.#enter({ kind: "generating", next, heardAt: this.#begunAt });
+    this.figures.joinedAt = performance.now();
+    this.figures.prompt = prompt.length;
   }
 
   /**
@@ -196,4 +200,11 @@ export function choicesOf(streams: ReadonlyMap<string, Stream>): number {
   let choices = 0;
   for (const { spec } of streams.values()) choices += spec.sampling.choices;
   return choices;
+}
+
+/** @returns the number of streams on their way into the engine */
+export function waitingIn(streams: ReadonlyMap<string, Stream>): number {
+  let waiting = 0;
+  for (const { state } of streams.values()) if (state.kind !== "generating" && state.kind !== "closed") waiting++;
+  return waiting;
 }

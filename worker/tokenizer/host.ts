@@ -7,6 +7,7 @@
 import { Worker } from "node:worker_threads";
 import type { PromptSpec } from "#shared/contract/generation.js";
 import { fixedError, InferenceError } from "#shared/errors.js";
+import { cells } from "#shared/metrics/cells.js";
 import { Shares, type Sharer } from "../shares/shares.js";
 import { checkBounds } from "./bounds.js";
 import type { EncodeRequest, TokenizerMessage, TokenizerOptions } from "./protocol.js";
@@ -80,6 +81,7 @@ class Host implements TokenizerHost {
   private readonly inThread: PendingPrompt[] = [];
   /** Ends the thread when its first prompt takes too long. */
   private watchdog: NodeJS.Timeout | undefined;
+  private readonly restarts = cells.counter("baton_thread_restarts_total", { thread: "tokenizer" });
   private state: "open" | "closed" | "failed" = "open";
 
   constructor(options: TokenizerOptions, onFatal: (reason: string) => void, limits: Limits) {
@@ -194,6 +196,7 @@ class Host implements TokenizerHost {
     pending?.reject(fixedError("invalid_argument", text));
     this.waiting.unshift(...this.inThread.splice(0));
     if (this.state !== "open") return;
+    cells.add(this.restarts);
     void thread?.terminate();
     this.start().catch((error: unknown) => {
       if (this.state !== "open") return;

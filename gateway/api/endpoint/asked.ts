@@ -13,6 +13,7 @@ import type { Limits } from "../../formats/limits.js";
 import type { GatewayEnv } from "../../http/router.js";
 import { askingOf, laterJudgement, type Guard } from "../../http/guard.js";
 import type { Arrival, FrontDoor } from "../../http/traces/front-door.js";
+import { noteModel } from "../../http/counts.js";
 import { traceAnswer } from "../../http/traces/traced-answer.js";
 import { Caller } from "../../service/caller.js";
 import type { Endpoint } from "./endpoint.js";
@@ -67,7 +68,8 @@ export class Asked<P extends Parameters = Parameters, M extends Members = Member
 
   /** The models that exist for the caller. */
   models({ directory }: { readonly directory: ModelDirectory }): ModelDirectory {
-    return this.#owner === undefined ? directory : visible(directory, this.#owner.mayUse);
+    const mayUse = this.#owner?.mayUse ?? (() => true);
+    return visible(directory, mayUse, ({ name }) => noteModel(this.outgoing, name));
   }
 
   get incoming(): IncomingMessage {

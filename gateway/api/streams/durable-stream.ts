@@ -14,6 +14,7 @@ import { countReader, endWithKey } from "../../http/opened.js";
 import { openSse } from "../../http/sse.js";
 import { endWhenStopping } from "../../http/stopping.js";
 import type { RequestService } from "../../service/requests.js";
+import { countStreamReader } from "../../stream/counts.js";
 import type { Piece, StreamLog } from "../../stream/stream-log.js";
 import { endpointsOf } from "../endpoint/endpoint.js";
 import {
@@ -198,12 +199,14 @@ async function nextPiece(log: StreamLog, from: number, outgoing: ServerResponse)
     fault = found;
     end();
   });
+  const left = countStreamReader("durable");
   try {
     const piece = await log.next(from, enough.signal);
     if (fault !== undefined) throw fault;
     return piece;
   } finally {
     clearTimeout(timeout);
+    left();
   }
 }
 
@@ -214,7 +217,7 @@ async function sendEvents(
   first: Piece,
   outgoing: ServerResponse,
 ): Promise<void> {
-  const sse = openSse(outgoing, { requestId: id, resumable: true });
+  const sse = openSse(outgoing, { requestId: id, resumable: true, countsAs: "durable" });
   const enough = new AbortController();
   const end = () => enough.abort();
   const timeout = setTimeout(end, EVENTS_MS);

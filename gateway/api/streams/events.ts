@@ -8,6 +8,7 @@ import { factsOf } from "../../facts/answer-facts.js";
 import { countReader } from "../../http/opened.js";
 import { openSse } from "../../http/sse.js";
 import type { RequestService } from "../../service/requests.js";
+import { countResume } from "../../stream/counts.js";
 import type { Cursor } from "../../stream/cursor.js";
 import { endpointsOf } from "../endpoint/endpoint.js";
 import { ticketParameter, type Parameter } from "../endpoint/parameters.js";
@@ -42,6 +43,7 @@ export const eventEndpoints = [
       if (!isHead) countReader(outgoing);
       const cursor = await requests.open(caller, id, first);
       if (isHead) return withHeaders(emptyReply, { "content-type": "text/event-stream" });
+      countResume(first);
       sendEvents(outgoing, id, cursor).catch((error: unknown) => asked.onBug(error));
       return undefined;
     },

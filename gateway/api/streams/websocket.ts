@@ -12,9 +12,11 @@ import { fixedError, InferenceError, type ErrorCode } from "#shared/errors.js";
 import { notedPages } from "../../facts/request-facts.js";
 import { errorReply, isRefusal } from "../../formats/errors.js";
 import { factsOf, noteReply, type AnswerFacts } from "../../facts/answer-facts.js";
+import { countRefusal, noteRefusedUpgrade } from "../../http/counts.js";
 import { chooseRequestId } from "../../http/headers.js";
 import { withHeaders, type Reply } from "../../formats/reply.js";
 import type { Log } from "../../http/router.js";
+import { countResume, countStreamReader } from "../../stream/counts.js";
 import type { Cursor } from "../../stream/cursor.js";
 import { admitCall, askingOf, openGuard, TICKET_PROTOCOL, type Guard } from "../../http/guard.js";
 import { openReader } from "../../http/opened.js";
@@ -137,9 +139,12 @@ export class WebSocketEndpoint {
       const { after } = readQuery(incoming.url ?? "", positionQuery, true);
       // A connection that has closed emits no further `close`.
       if (!socket.destroyed) socket.once("close", openReader(guard, owner, incoming));
-      const cursor = await requests.open(Caller.of(owner), id, firstIndex(after, incoming.headers));
+      const first = firstIndex(after, incoming.headers);
+      const cursor = await requests.open(Caller.of(owner), id, first);
       this.#server.handleUpgrade(incoming, socket, head, (client) => {
         this.#watch(client);
+        countResume(first);
+        client.on("close", countStreamReader("websocket"));
         countBytes(socket, factsOf(incoming));
         if (this.#closing) client.close(goingAway);
         client.on(
@@ -213,6 +218,8 @@ function idOf({ url = "" }: IncomingMessage): string | undefined {
 /** Answers with an HTTP reply instead of the upgrade, and closes the connection. */
 export function refuseWebSocket(socket: Duplex, incoming: IncomingMessage, reply: Reply): void {
   const { status, headers, body } = reply;
+  countRefusal(reply);
+  noteRefusedUpgrade(socket, status);
   const text = body.join("");
   const length = Buffer.byteLength(text);
   const requestId = chooseRequestId(incoming.headers);

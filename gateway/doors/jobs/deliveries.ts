@@ -15,6 +15,7 @@ import { SealedError, type SecretBox } from "../../webhooks/secrets.js";
 import { parseTarget, webhookOfJob } from "../../webhooks/target.js";
 import { secretsOf, type Webhook } from "../../webhooks/webhook.js";
 import type { Webhooks } from "../../webhooks/webhooks.js";
+import { countAttempt, countDelivery } from "./counts.js";
 import { lookForLeft } from "./left-runs.js";
 import type { Sender } from "./sender.js";
 import { Slots } from "./slots.js";
@@ -139,6 +140,7 @@ export class Deliveries {
     let answered: Answered | undefined;
     try {
       answered = await this.#attempt(webhook, delivery);
+      countAttempt(answered);
       const verdict = verdictOn(answered, delivery.tries + 1, this.#settings.waits, Math.random(), Date.now());
       if (verdict.said === "gone" && !isOfJob(delivery)) await this.#disable(webhook);
       await this.#note(run, notedOf(verdict, answered));
@@ -177,7 +179,8 @@ export class Deliveries {
   }
 
   async #note(run: DeliveryRun, noted: Noted): Promise<void> {
-    await noteAttempt(this.#settings.redis, run, noted, this.#settings.kept);
+    const said = await noteAttempt(this.#settings.redis, run, noted, this.#settings.kept);
+    if (said === "noted" && noted.state !== "pending") countDelivery(noted.state);
   }
 
   async #postpone(job: Job<DeliveryRun>, token: string | undefined, inMs: number): Promise<never> {

@@ -30,6 +30,7 @@ import { LineAsker } from "./batch-runs/ask-line.js";
 import { LineInference } from "./batch-runs/line-inference.js";
 import { LineLimits } from "./batch-runs/line-limits.js";
 import { jobsConfig, parseWaits, type JobsConfig } from "./config.js";
+import { countLate } from "./counts.js";
 import { Deliveries } from "./deliveries.js";
 import { DueTimers } from "./due-timers.js";
 import { Outbox } from "./outbox.js";
@@ -80,7 +81,7 @@ async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
   await opened("deliveries", deliveries);
   const usualLimits = parseLimits(config.BATON_DEFAULT_LIMITS);
   const tenants = new Tenants({ redis, limitsOf: (id, record) => limitsInForce(id, record, usualLimits) });
-  const timers = { redis, buckets, connection, run: dueJobRunner(jobs, tenants), log };
+  const timers = { redis, buckets, connection, run: dueJobRunner(jobs, tenants, countLate), log };
   const due = await opened("due jobs", new DueTimers(timers));
   const scheduleRuns = await opened("schedules", new ScheduleRuns({ connection, schedules, jobs, tenants, log }));
   const outbox = new Outbox({

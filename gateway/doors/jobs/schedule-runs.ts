@@ -27,6 +27,7 @@ import {
   type Schedule,
 } from "../../schedules/schedule.js";
 import type { Schedules, StoredSchedule } from "../../schedules/schedules.js";
+import { countTick, type TickResult } from "./counts.js";
 import { WorkQueue } from "./work-queue.js";
 
 export interface ScheduleRunsSettings {
@@ -177,12 +178,12 @@ export class ScheduleRuns {
   }
 
   async #submit({ schedule, job }: StoredSchedule, tick: number, clock: Clock): Promise<Step> {
-    const { schedules, jobs, tenants, log } = this.#settings;
+    const { jobs, tenants, log } = this.#settings;
     const { id: scheduleId } = schedule;
     try {
       const terms = await tenants.termsOf(schedule.tenant);
       const { id } = await jobs.submissions.submitStored(storedJob(schedule, job, tick, terms));
-      const settled = await schedules.change(schedule, (one) => withRun(one, tick, id));
+      const settled = await this.#settle(schedule, (one) => withRun(one, tick, id), "made");
       log.debug({ schedule: scheduleId, job: id }, "a schedule has made a job");
       return settled === undefined ? "rests" : waitFor(settled.schedule, clock);
     } catch (error) {
@@ -193,7 +194,7 @@ export class ScheduleRuns {
         return { wakeAt: Math.min(Date.now() + pauseAfter(clock.now - tick), until) };
       }
       log.info({ schedule: scheduleId, code }, "a schedule could not make a job");
-      await schedules.change(schedule, (one) => withMiss(one, tick, { at: tick, code, message }));
+      await this.#settle(schedule, (one) => withMiss(one, tick, { at: tick, code, message }), "refused");
       return "goes on";
     }
   }
@@ -203,7 +204,7 @@ export class ScheduleRuns {
    * miss.
    */
   async #askFor({ schedule, job }: StoredSchedule, tick: number, now: number): Promise<Step> {
-    const { schedules, jobs } = this.#settings;
+    const { jobs } = this.#settings;
     const missed: Schedule["error"] = { at: tick, code: "missed", message: "no job could be made until the next time" };
     let id: string | undefined;
     try {
@@ -214,10 +215,21 @@ export class ScheduleRuns {
       if (jobs.mayFitLater(error, schedule, now - tick > LATE_MS))
         return { wakeAt: Date.now() + pauseAfter(now - tick) };
     }
-    await schedules.change(schedule, (one) =>
-      id === undefined ? withMiss(one, tick, missed) : withRun(one, tick, id),
-    );
+    if (id === undefined) await this.#settle(schedule, (one) => withMiss(one, tick, missed), "skipped");
+    else await this.#settle(schedule, (one) => withRun(one, tick, id), "made");
     return "goes on";
+  }
+
+  /** Notes how a time of a schedule ended, and counts that unless another process was faster. */
+  async #settle(schedule: Schedule, change: (one: Schedule) => Schedule, result: TickResult) {
+    let isOurs = false;
+    const settled = await this.#settings.schedules.change(schedule, (one) => {
+      const next = change(one);
+      isOurs = next !== one;
+      return next;
+    });
+    if (settled !== undefined && isOurs) countTick(result);
+    return settled;
   }
 }
 

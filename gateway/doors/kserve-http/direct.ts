@@ -14,7 +14,7 @@ import type { CallTerms, ModelExchange } from "./exchange.js";
 import { inferForm, inferOverHttp, inferWhole } from "./infer.js";
 import { endUnread } from "../../http/body.js";
 import type { AnswerFacts } from "../../facts/answer-facts.js";
-import { noteRoute } from "../../http/counts.js";
+import { noteModel, noteRoute } from "../../http/counts.js";
 import { chooseRequestId } from "../../http/headers.js";
 import type { PlainRoute } from "../../http/plain-connections.js";
 import { errorReply, isRefusal } from "../../formats/errors.js";
@@ -103,6 +103,7 @@ export function directRoutes(options: DirectOptions): DirectRoutes {
       // The framework's way waits for the look-up.
       if (found === undefined || found instanceof Promise) return false;
       noteRoute(outgoing, routeOf(url));
+      noteModel(outgoing, found.model.name);
       const judgeLater = laterJudgement(guard, asking, "infer");
       const judgeAgain = async () => {
         const owner = await judgeLater().catch((error: unknown) => {
@@ -140,14 +141,15 @@ export function directRoutes(options: DirectOptions): DirectRoutes {
         const answered = async (body: Buffer) => {
           const { calls, trace } = traced(options, head, found);
           const { reply, requestId } = await answer(head, () => inferWhole(calls, head.headers, form, body), trace);
-          if (trace === undefined) return { reply, requestId };
+          const { name: model } = found.model;
+          if (trace === undefined) return { reply, requestId, model };
           trace.end(reply.status);
-          return { reply: withHeaders(reply, { traceresponse: trace.traceresponse }), requestId };
+          return { reply: withHeaders(reply, { traceresponse: trace.traceresponse }), requestId, model };
         };
         if (budget === undefined) return answered;
         return async (body) => {
-          const { reply, requestId } = await answered(body);
-          return { reply: withHeaders(reply, budget.headers ?? {}), requestId };
+          const { reply, ...rest } = await answered(body);
+          return { reply: withHeaders(reply, budget.headers ?? {}), ...rest };
         };
       },
     },

@@ -8,6 +8,7 @@ import { Worker } from "node:worker_threads";
 import type { ServedModel } from "#shared/contract/announcement.js";
 import { fixedError, InferenceError } from "#shared/errors.js";
 import type { Tensor } from "#shared/frame.js";
+import { cells } from "#shared/metrics/cells.js";
 import type { ParseAnswer, ParseQuestion } from "./parse-worker.js";
 import type { Reading, ReadRequest } from "./read-request.js";
 
@@ -33,6 +34,7 @@ interface Job {
 
 export class ParseThread {
   readonly #heapMb: number;
+  readonly #restarts = cells.counter("baton_thread_restarts_total", { thread: "parse" });
   readonly #waiting: Job[] = [];
   #job: Job | undefined;
   #thread: Worker | undefined;
@@ -144,6 +146,7 @@ export class ParseThread {
     thread.on("messageerror", () => void thread.terminate());
     thread.on("exit", (code) => {
       if (this.#thread !== thread) return;
+      cells.add(this.#restarts);
       this.#thread = undefined;
       this.#settle(({ reject }) => reject(refusalOf(failure ?? new Error(`the parsing thread exited with ${code}`))));
     });

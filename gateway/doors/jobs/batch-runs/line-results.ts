@@ -7,6 +7,7 @@
 import { advanced } from "../../../batches/batch.js";
 import type { Line } from "../../../batches/json-lines.js";
 import { Progress } from "../../../batches/progress.js";
+import { countLines } from "./counts.js";
 import type { Kept } from "./kept.js";
 import type { LineInference } from "./line-inference.js";
 import type { RunRecord } from "./run-record.js";
@@ -90,6 +91,7 @@ export class LineResults {
     const { completed, failed, bytes } = taken;
     const { output, errors } = await this.#kept.write(this.#record.batch, taken);
     await this.#record.change((one) => advanced(one, { checkpoint, completed, failed, output, errors, bytes }));
+    countLines(completed, failed);
     for (const key of taken.keys) {
       this.#inference.release(key);
       this.#asked.delete(key);

@@ -6,7 +6,7 @@
 -- A wrong call costs work but no answer: a buried worker can still commit the entries that it owns,
 -- and no others.
 --   KEYS.workers        zset of the living
---   KEYS.graves         zset of the open graves
+--   KEYS.graves         zset of the open graves, by Redis ms of the worker's last sign of life
 --   KEYS.announcements  hash
 --   KEYS.connections    hash
 --   KEYS.gone           zset of the workers that left or were declared dead
@@ -20,6 +20,8 @@
 --                       'stray'    it has pending entries, and the registry does not know it
 --   ARGV.aliveUntil     Redis ms until which a silent worker counts as living, as the caller has
 --                       read it
+--   ARGV.leaseMs        ms from a beat to `aliveUntil`, or 0: then the burial is the last sign of
+--                       life
 --   ARGV.remembered     ms for which to remember a gone worker's announcement
 --   ARGV.graves[]       to open
 --   Returns 'buried'
@@ -31,7 +33,9 @@ local alive = tonumber(redis.call('ZSCORE', KEYS.workers, worker) or '-1')
 if why == 'silent' and alive ~= tonumber(ARGV.aliveUntil) or why == 'stray' and alive >= 0 then return 'lives' end
 
 -- include ../../pieces/time.lua
-for i = 1, #ARGV.graves do redis.call('ZADD', KEYS.graves, now, ARGV.graves[i]) end
+local lease, seen = tonumber(ARGV.leaseMs), now
+if lease > 0 and alive >= 0 then seen = math.min(now, alive - lease) end
+for i = 1, #ARGV.graves do redis.call('ZADD', KEYS.graves, seen, ARGV.graves[i]) end
 redis.call('ZADD', KEYS.gone, 'NX', now, worker)
 if why == 'leaving' then redis.call('SADD', KEYS.left, worker) end
 if why ~= 'leaving' then

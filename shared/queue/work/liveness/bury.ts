@@ -9,12 +9,17 @@ const answers = ["buried", "lives"] as const;
 
 const script = defineScript(new URL("./bury.lua", import.meta.url), (reply) => word(reply, answers), {
   keys: ["workers", "graves", "announcements", "connections", "gone", "version", "left"],
-  args: ["worker", "why", "aliveUntil", "remembered", { graves: [] }],
+  args: ["worker", "why", "aliveUntil", "leaseMs", "remembered", { graves: [] }],
 });
 
-/** The reason of a burial; the head of bury.lua explains the words. */
+/**
+ * The reason of a burial; the head of bury.lua explains the words. With its lease the grave of a
+ * worker notes the worker's last beat, and otherwise the burial.
+ */
 export type Departure =
-  { readonly why: "silent"; readonly aliveUntil: number } | { readonly why: "ended" | "leaving" | "stray" };
+  | { readonly why: "silent"; readonly aliveUntil: number; readonly leaseMs?: number }
+  | { readonly why: "ended"; readonly leaseMs?: number }
+  | { readonly why: "leaving" | "stray" };
 
 /**
  * @param lanes the lanes in which the worker leaves entries
@@ -30,6 +35,7 @@ export async function bury(
     worker,
     why: departure.why,
     aliveUntil: departure.why === "silent" ? departure.aliveUntil : 0,
+    leaseMs: ("leaseMs" in departure ? departure.leaseMs : undefined) ?? 0,
     remembered: REMEMBERED_MS,
     graves: lanes.map((lane) => graveText(graveOf(worker, lane))),
   });

@@ -12,6 +12,11 @@ export interface Grave {
   readonly ready: string;
 }
 
+/** A grave with the last sign of life of its worker, in Redis ms. */
+export interface DatedGrave extends Grave {
+  readonly seenAt: number;
+}
+
 export function graveOf(worker: string, lane: Lane): Grave {
   return { worker, ready: laneKeys(lane).ready };
 }

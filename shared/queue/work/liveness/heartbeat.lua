@@ -19,7 +19,8 @@
 --                                    never announced itself, or the registry was wiped. The script
 --                                    wrote at most the beat
 --           {Redis ms, 'noted', how many workers live, graves, silent}
---             graves: up to 16, the newest and some of the rest; mostly none
+--             graves: two items per grave, its name and Redis ms of its worker's last sign of life;
+--                     up to 16 graves, the newest and some of the rest; mostly none
 --             silent: three items per worker that was silent for so long, at most 100 workers: its
 --                     name, Redis ms until which it counts as living, its connection or ''
 local worker, asks = ARGV.worker, ARGV.silentMs ~= ''
@@ -41,14 +42,18 @@ if buried == 0 and not asks then return now end
 local graves = {}
 if buried > 16 then
   -- Among many graves that no worker can empty now, the worker must still see a new grave.
-  graves = redis.call('ZREVRANGE', KEYS.graves, 0, 7)
+  graves = redis.call('ZREVRANGE', KEYS.graves, 0, 7, 'WITHSCORES')
   local seen = {}
-  for _, grave in ipairs(graves) do seen[grave] = true end
-  for _, grave in ipairs(redis.call('ZRANDMEMBER', KEYS.graves, 8)) do
-    if not seen[grave] then graves[#graves + 1] = grave end
+  for i = 1, #graves, 2 do seen[graves[i]] = true end
+  local some = redis.call('ZRANDMEMBER', KEYS.graves, 8, 'WITHSCORES')
+  for i = 1, #some, 2 do
+    if not seen[some[i]] then
+      graves[#graves + 1] = some[i]
+      graves[#graves + 1] = some[i + 1]
+    end
   end
 elseif buried > 0 then
-  graves = redis.call('ZREVRANGE', KEYS.graves, 0, -1)
+  graves = redis.call('ZREVRANGE', KEYS.graves, 0, -1, 'WITHSCORES')
 end
 
 local silent = {}

@@ -2,7 +2,7 @@
  * The typed wrapper of heartbeat.lua: a worker process reports that it lives, and reads news of
  * other workers.
  */
-import { graveIn, type Grave } from "./graves.js";
+import { graveIn, type DatedGrave } from "./graves.js";
 import { registryKeys } from "../../keys.js";
 import type { RedisClient } from "../../../redis/connect.js";
 import { defineScript, integer, list, text, word } from "../../../redis/script.js";
@@ -44,7 +44,7 @@ export type BeatAnswer =
       readonly said: "noted";
       /** Redis time in ms: the only clock for deadlines. */
       readonly redisNow: number;
-      readonly graves: readonly Grave[];
+      readonly graves: readonly DatedGrave[];
       /** Undefined if the worker did not ask and no grave is open. */
       readonly news: FleetNews | undefined;
     };
@@ -61,7 +61,7 @@ const script = defineScript(
     return {
       said: "noted",
       redisNow,
-      graves: list(graves).map((grave) => graveIn(text(grave))),
+      graves: datedGraves(list(graves).map(text)),
       news: { living: integer(living), silent: triples(list(silent).map(text)) },
     };
   },
@@ -70,6 +70,13 @@ const script = defineScript(
     args: ["worker", "leaseMs", "silentMs", "connection"],
   },
 );
+
+function datedGraves(items: readonly string[]): DatedGrave[] {
+  return Array.from({ length: items.length / 2 }, (_, i) => {
+    const [grave = "", seenAt = "0"] = items.slice(2 * i, 2 * i + 2);
+    return { ...graveIn(grave), seenAt: Number(seenAt) };
+  });
+}
 
 function triples(items: readonly string[]): Silent[] {
   return Array.from({ length: items.length / 3 }, (_, i) => {

@@ -1,0 +1,57 @@
+/**
+ * The figures of requests that this process waits for, and of requests that this process ends. A
+ * worker counts the requests that the worker ends.
+ */
+import type { ServedModel } from "#shared/contract/announcement.js";
+import { cells, type Cell } from "#shared/metrics/cells.js";
+import type { FamilyName } from "#shared/metrics/families.js";
+import type { Labels } from "#shared/metrics/text.js";
+
+/** The place of a request whose deadline passed: waiting, at a worker, or with tokens. */
+export type ExpiredIn = "queue" | "run" | "stream";
+/** Why a request was given up. */
+type CancelledFor = "client_left" | "deleted";
+
+export class ModelEnds {
+  readonly #labels: Labels;
+  #waiting: Cell | undefined;
+
+  constructor(labels: Labels) {
+    this.#labels = labels;
+  }
+
+  /** @param more 1 for a request that waits from now on, -1 for a request that waits no longer */
+  waits(more: 1 | -1): void {
+    this.#waiting ??= cells.counter("baton_requests_waiting", this.#labels);
+    cells.add(this.#waiting, more);
+  }
+
+  expired(where: ExpiredIn): void {
+    this.#count("baton_expired_total", { where });
+    this.#count("nv_inference_request_failure", { reason: "REJECTED" });
+  }
+
+  cancelled(why: CancelledFor): void {
+    this.#count("baton_cancelled_total", { why });
+    this.#count("nv_inference_request_failure", { reason: "CANCELED" });
+  }
+
+  /** Such ends are rare, so their series are looked up each time. */
+  #count(family: FamilyName, labels: Labels): void {
+    cells.add(cells.counter(family, { ...this.#labels, ...labels }));
+  }
+}
+
+/** By the models of announcements: a worker that comes back announces its models anew. */
+const ofModels = new WeakMap<ServedModel, ModelEnds>();
+
+export function endsOf(model: ServedModel): ModelEnds {
+  let ends = ofModels.get(model);
+  if (ends === undefined) ofModels.set(model, (ends = new ModelEnds(cells.modelLabels(model.name, model.version))));
+  return ends;
+}
+
+/** For a request whose address alone is known, which does not name the version. */
+export function endsAt({ model }: { readonly model: string }): ModelEnds {
+  return new ModelEnds({ model: cells.modelName(model), version: "" });
+}

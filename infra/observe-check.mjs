@@ -1,0 +1,69 @@
+/**
+ * `npm run observe:check [gateway]`: asks each process of a running fleet for its page of metrics,
+ * and has Prometheus' promtool judge the page. Prints every complaint, and fails if there is one.
+ * The gateway is `http://127.0.0.1:8000` by default, and the token of metrics comes from the file
+ * that `npm start` makes, if there is one.
+ */
+import { spawnSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+
+/**
+ * Complaints that are no faults. Triton's dashboards and clients need Triton's names. The delays of
+ * the event loop are a gauge, because a summary would need their sum.
+ */
+const allowed = [
+  /^nv_\S+ counter metrics should have "_total" suffix$/,
+  /^nv_\S+ non-histogram and non-summary metrics should not have "_count" suffix$/,
+  /^nv_\S+ metric names should not contain abbreviated units$/,
+  /^nv_\S+ metric name should not include type 'histogram'$/,
+  /^baton_event_loop_delay_seconds non-summary metrics should not have "quantile" label$/,
+];
+/** prom-client names the figures of Node. */
+const ofNode = /^(?:nodejs|process)_/;
+
+/** Whether promtool is installed. */
+export function hasPromtool() {
+  return spawnSync("promtool", ["--version"]).error === undefined;
+}
+
+/**
+ * @param {string} page the text of a page
+ * @returns {string[]} the complaints of promtool, without those about names that others have given
+ */
+export function complaintsAbout(page) {
+  const { error, status, stdout, stderr } = spawnSync("promtool", ["check", "metrics"], {
+    input: page,
+    encoding: "utf8",
+  });
+  if (error !== undefined) throw error;
+  const lines = `${stdout}\n${stderr}`.split("\n").filter((line) => line !== "");
+  const left = lines.filter((line) => !ofNode.test(line) && !allowed.some((rule) => rule.test(line)));
+  // promtool ends with 3 after complaints, and with another code if it cannot read the page.
+  return left.length === 0 && status !== 0 && status !== 3 ? [`promtool ended with ${status}`] : left;
+}
+
+async function main() {
+  const [gateway = "http://127.0.0.1:8000"] = process.argv.slice(2);
+  const tokenFile = join(import.meta.dirname, "../.baton/secrets/metrics.token");
+  const token = existsSync(tokenFile) ? readFileSync(tokenFile, "utf8").trim() : undefined;
+  /** @type {Record<string, string>} */
+  const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
+  /** @param {string} url */
+  const read = async (url) => {
+    const answer = await fetch(url, { headers });
+    if (!answer.ok) throw new Error(`${url}: ${answer.status}`);
+    return answer.text();
+  };
+  /** @type {readonly { targets: readonly string[], labels: Record<string, string> }[]} */
+  const found = JSON.parse(await read(`${gateway}/v2/fleet/targets`));
+  for (const { targets, labels } of found) {
+    const complaints = complaintsAbout(await read(`http://${targets[0]}/metrics`));
+    console.log(`${labels["baton_process"]}: ${complaints.length} complaints`);
+    for (const line of complaints) console.log(`  ${line}`);
+    if (complaints.length > 0) process.exitCode = 1;
+  }
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) await main();

@@ -1,0 +1,196 @@
+/**
+ * The counts of a whole fleet agree with its clients: many requests of all kinds at once, at two
+ * gateways and four workers, and no event is counted twice or not at all.
+ */
+import { beforeAll, describe, expect, it } from "vitest";
+import { useFleet } from "../support/fleet/use-fleet.js";
+import { readUntil } from "../support/until.js";
+import { metricsOf, scrape, type Page } from "./scrape.js";
+
+const running = useFleet({
+  gateways: 2,
+  workers: 4,
+  models: ["simple", "accumulate", "gen-cheap", "picky"],
+  direct: true,
+  env: { BATON_METRICS_PORT: "0" },
+});
+const ROUNDS = 12;
+const STEPS = 5;
+const TOKENS = 7;
+
+interface Answer {
+  readonly status: number;
+  readonly bytesOut: number;
+  readonly bytesIn: number;
+  readonly text: string;
+}
+
+/** All answers that clients got. */
+const answers: Answer[] = [];
+
+async function post(gateway: number, path: string, body: object, headers: Record<string, string> = {}) {
+  const url = running.fleet.urls[gateway % 2] ?? "";
+  const sent = JSON.stringify(body);
+  const answer = await fetch(`${url}/v2/models/${path}`, { method: "POST", body: sent, headers });
+  const text = await answer.text();
+  const one = { status: answer.status, bytesIn: sent.length, bytesOut: Buffer.byteLength(text), text };
+  answers.push(one);
+  return one;
+}
+
+const data = Array<number>(16).fill(1);
+const simple = { inputs: ["INPUT0", "INPUT1"].map((name) => ({ name, datatype: "INT32", shape: [1, 16], data })) };
+const step = (sequence: number, flags: object) => ({
+  parameters: { sequence_id: sequence, ...flags },
+  inputs: [{ name: "INPUT", datatype: "INT32", shape: [1, 1], data: [1] }],
+});
+const bad = { inputs: [{ name: "INPUT", datatype: "INT64", shape: [1, 1], data: [1_000_000] }] };
+
+async function sequence(i: number): Promise<void> {
+  for (let n = 0; n < STEPS; n++) {
+    const flags = { sequence_start: n === 0, sequence_end: n === STEPS - 1 };
+    expect((await post(i + n, "accumulate/infer", step(i + 1, flags))).status).toBe(200);
+  }
+}
+
+async function round(i: number): Promise<void> {
+  const key = { "idempotency-key": `key-${i}` };
+  const text = { text_input: `Once upon ${i}`, max_tokens: TOKENS, ignore_eos: true };
+  const repeated = async () => {
+    const first = await post(i, "simple/infer", simple, key);
+    const again = await post(i + 1, "simple/infer", simple, key);
+    expect([first.status, again.status]).toEqual([200, 200]);
+    expect(again.text).toBe(first.text);
+  };
+  await Promise.all([
+    sequence(i),
+    repeated(),
+    post(i, "simple/infer", simple),
+    post(i, "gen-cheap/generate", text),
+    post(i + 1, "gen-cheap/generate_stream", text),
+    post(i, "picky/infer", bad),
+    post(i, "simple/infer", { inputs: [] }),
+    post(i, "no-such-model/infer", simple),
+    post(i, "accumulate/infer", step(1_000 + i, {})),
+  ]);
+}
+
+/** The sum of a family over all processes, of the series with this text among their labels. */
+function sumOf(pages: readonly Page[], name: string, part = ""): number {
+  let sum = 0;
+  for (const { samples } of pages) {
+    for (const [series, value] of samples) {
+      if ((series === name || series.startsWith(`${name}{`)) && series.includes(part)) sum += value;
+    }
+  }
+  return sum;
+}
+
+const pages = async (): Promise<Page[]> => {
+  const { gateways, workers } = running.fleet;
+  const members = [...gateways.map(({ member }) => member), ...workers];
+  return Promise.all(members.map(async (member) => scrape(await metricsOf(member))));
+};
+
+describe("the counts of a fleet", () => {
+  let all: readonly Page[];
+  let before: readonly Page[];
+  const added = (name: string, part = "") => sumOf(all, name, part) - sumOf(before, name, part);
+  beforeAll(async () => {
+    before = await pages();
+    await Promise.all(Array.from({ length: ROUNDS }, (_, i) => round(i)));
+    const ended = (now: readonly Page[]) => {
+      all = now;
+      return (
+        added("baton_http_requests_total") >= answers.length &&
+        added("baton_generations_total") >= 2 * ROUNDS &&
+        added("nv_inference_request_success", 'model="accumulate"') >= STEPS * ROUNDS
+      );
+    };
+    all = await readUntil(pages, ended);
+  }, 60_000);
+
+  it("agree about answers, refusals and bytes", () => {
+    const count = (holds: (status: number) => boolean) => answers.filter(({ status }) => holds(status)).length;
+    const bytes = (of: (one: Answer) => number) => answers.reduce((sum, one) => sum + of(one), 0);
+    const refused = count((status) => status >= 400);
+    expect({
+      answers: added("baton_http_requests_total"),
+      good: added("baton_http_requests_total", 'status="2xx"'),
+      durations: added("baton_http_request_duration_seconds_count"),
+      refusals: added("baton_refusals_total"),
+      ofSimple: added("baton_refusals_total", 'code="invalid_argument",model="simple"'),
+      unknown: added("baton_refusals_total", 'code="unknown_model",model=""'),
+      modelErrors: added("baton_refusals_total", 'code="model_error",model="picky"'),
+      bytesIn: added("baton_http_request_bytes_total"),
+      bytesOut: added("baton_http_response_bytes_total"),
+    }).toEqual({
+      answers: answers.length,
+      good: answers.length - refused,
+      durations: answers.length,
+      refusals: refused,
+      ofSimple: ROUNDS,
+      unknown: ROUNDS,
+      modelErrors: ROUNDS,
+      bytesIn: bytes((one) => one.bytesIn),
+      bytesOut: expect.any(Number),
+    });
+    expect(refused).toBe(4 * ROUNDS);
+    // A stream's events come in chunks, whose frames are on the wire, too.
+    expect(added("baton_http_response_bytes_total")).toBeGreaterThanOrEqual(bytes((one) => one.bytesOut));
+  });
+
+  it("agree about admissions and what workers committed", () => {
+    const steps = STEPS * ROUNDS;
+    expect({
+      admitted: added("baton_admissions_total", 'said="admitted"'),
+      known: added("baton_admissions_total", 'said="known"'),
+      simple: added("nv_inference_request_success", 'model="simple"'),
+      rows: added("nv_inference_count", 'model="simple"'),
+      steps: added("nv_inference_request_success", 'model="accumulate"'),
+      begun: added("baton_state_lookups_total", 'model="accumulate",version="1",from="start"'),
+      checkpoints: added("baton_checkpoints_total", 'model="accumulate"'),
+      timed: added("baton_step_seconds_count", 'model="accumulate"'),
+      texts: added("nv_inference_request_success", 'model="gen-cheap"'),
+      failed: added("nv_inference_request_failure", 'model="picky",version="1",reason="BACKEND"'),
+      waiting: sumOf(all, "baton_requests_waiting"),
+      held: sumOf(all, "baton_held_requests"),
+    }).toEqual({
+      admitted: ROUNDS * (STEPS + 2 + 2 + 1),
+      known: ROUNDS,
+      simple: 2 * ROUNDS,
+      rows: 2 * ROUNDS,
+      steps,
+      begun: ROUNDS,
+      checkpoints: steps,
+      timed: steps,
+      texts: 2 * ROUNDS,
+      failed: ROUNDS,
+      waiting: 0,
+      held: 0,
+    });
+    const outcomes = added("baton_outcomes_total");
+    expect(outcomes).toBe(added("baton_admissions_total", 'said="admitted"') - 2 * ROUNDS);
+  });
+
+  it("agree about tokens", () => {
+    const generations = 2 * ROUNDS;
+    expect({
+      tokens: added("baton_generated_tokens_total"),
+      ends: added("baton_generations_total", 'reason="length"'),
+      firsts: added("baton_time_to_first_token_seconds_count"),
+      between: added("baton_inter_token_seconds_count"),
+      looked: added("baton_prefix_cache_tokens_total") - added("baton_prompt_tokens_total"),
+      readers: sumOf(all, "baton_stream_readers"),
+      running: sumOf(all, "baton_streams_running"),
+    }).toEqual({
+      tokens: TOKENS * generations,
+      ends: generations,
+      firsts: generations,
+      between: (TOKENS - 1) * generations,
+      looked: 0,
+      readers: 0,
+      running: 0,
+    });
+  });
+});

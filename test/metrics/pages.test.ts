@@ -1,0 +1,50 @@
+/** Prometheus' own program finds nothing amiss in the page of each role, after some work. */
+import { describe, expect, it } from "vitest";
+import { Cells } from "#shared/metrics/cells.js";
+import { families, type Family, type FamilyName } from "#shared/metrics/families.js";
+import { complaintsAbout, hasPromtool } from "../../infra/observe-check.mjs";
+import { useFleet } from "../support/fleet/use-fleet.js";
+import { metricsOf, scrape } from "./scrape.js";
+
+const running = useFleet({
+  models: ["simple", "gen-cheap"],
+  jobs: 1,
+  direct: true,
+  env: { BATON_METRICS_PORT: "0" },
+});
+const names: ReadonlySet<string> = new Set(Object.keys(families));
+
+async function work(): Promise<void> {
+  const data = Array<number>(16).fill(1);
+  const inputs = ["INPUT0", "INPUT1"].map((name) => ({ name, datatype: "INT32", shape: [1, 16], data }));
+  const post = async (path: string, body: object) => {
+    const answer = await fetch(`${running.url}/v2/models/${path}`, { method: "POST", body: JSON.stringify(body) });
+    await answer.text();
+    return answer.status;
+  };
+  expect(await post("simple/infer", { inputs })).toBe(200);
+  expect(await post("gen-cheap/generate", { text_input: "Once", max_tokens: 3 })).toBe(200);
+  expect(await post("simple/infer", {})).toBe(400);
+}
+
+describe("the page", () => {
+  it.runIf(hasPromtool())("of every declared family has no name that promtool refuses", () => {
+    const cells = new Cells();
+    for (const [name, { type }] of Object.entries(families) as [FamilyName, Family][]) {
+      if (type === "histogram") cells.histogram(name);
+      else cells.counter(name);
+    }
+    expect(complaintsAbout(cells.page())).toEqual([]);
+  });
+
+  it.each(["gateway", "worker", "jobs"] as const)("of a %s keeps to the format, with declared names", async (role) => {
+    await work();
+    const { gateways, workers, jobs } = running.fleet;
+    const member = { gateway: gateways[0]?.member, worker: workers[0], jobs: jobs[0] }[role];
+    const page = await scrape(await metricsOf(member ?? expect.fail(`there is no ${role}`)));
+    const own = [...page.types.keys()].filter((name) => /^(?:baton|nv)_/.test(name));
+    expect(own.filter((name) => !names.has(name))).toEqual([]);
+    expect(own.length).toBeGreaterThan(15);
+    if (hasPromtool()) expect(complaintsAbout(page.text)).toEqual([]);
+  });
+});
