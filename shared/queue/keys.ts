@@ -160,6 +160,10 @@ export const registryKeys = {
    * process
    */
   processes: "{registry}:processes",
+  /** hash: what the workers have counted; see report.lua */
+  reports: "{registry}:reports",
+  /** hash: what workers had counted that are gone; see report.lua */
+  past: "{registry}:past",
   /** hash: the settings that all processes of the deployment share */
   deployment: "{registry}:deployment",
 };

@@ -10,6 +10,7 @@ import { cells as ofProcess, type Buckets, type Cell, type Cells } from "#shared
 import type { FamilyName } from "#shared/metrics/families.js";
 import { fates, type Fate } from "#shared/queue/work/commit/settlement.js";
 import { statePlaces, type LookUpCounts, type StatePlace } from "../sequence/states.js";
+import { ModelReport } from "./model-report.js";
 import type { Settled } from "./settle.js";
 
 /** The times of a run that several requests share, in ms. */
@@ -57,6 +58,8 @@ export class ModelCounts implements LookUpCounts {
   readonly #setAside: Cell;
   readonly #lookups: Readonly<Record<StatePlace, Cell>>;
   readonly #show: (name: FamilyName, read: () => number, labels?: Readonly<Record<string, string>>) => void;
+  /** The same for the statistics of the whole fleet. */
+  readonly report: ModelReport;
   /** Undefined for a generator, whose runs are no batches. */
   readonly batches: BatchCounts | undefined;
 
@@ -79,7 +82,8 @@ export class ModelCounts implements LookUpCounts {
     this.#setAside = one("baton_set_aside_total");
     this.#lookups = each("baton_state_lookups_total", "from", statePlaces);
     this.#show = (name, read, more) => cells.show(name, { ...labels, ...more }, read);
-    this.batches = streams === true ? undefined : new BatchCounts(cells, labels);
+    this.report = new ModelReport({ model, version });
+    this.batches = streams === true ? undefined : new BatchCounts(cells, labels, this.report);
   }
 
   /** Shows a value of the worker that each page reads anew. */
@@ -110,7 +114,7 @@ export class ModelCounts implements LookUpCounts {
     }
   }
 
-  #tookEffect({ outcome, state, deadReason, measured }: Settled, endedAt: number): void {
+  #tookEffect({ outcome, state, deadReason, measured, admittedAt }: Settled, endedAt: number): void {
     const cells = this.#cells;
     if (state.action === "put") {
       cells.add(this.#checkpoints);
@@ -120,10 +124,12 @@ export class ModelCounts implements LookUpCounts {
     if (outcome.kind === "error") {
       const { kind, body } = outcome;
       const read = readOutcome(kind, body);
+      this.report.failed(endedAt - (admittedAt ?? endedAt), endedAt);
       return cells.add(this.#failures[read.kind === "error" ? reasonOf(read.code) : "OTHER"]);
     }
     cells.add(this.#success);
     cells.add(this.#rows, measured?.rows ?? 1);
+    this.report.succeeded(measured?.rows ?? 1, endedAt);
     if (measured !== undefined) this.batches?.ended(measured, endedAt);
   }
 }
@@ -144,8 +150,9 @@ export class BatchCounts {
   readonly #outputUs: Cell;
   readonly #queueSeconds: Buckets;
   readonly #stepSeconds: Buckets;
+  readonly #report: ModelReport;
 
-  constructor(cells: Cells, labels: Readonly<Record<string, string>>) {
+  constructor(cells: Cells, labels: Readonly<Record<string, string>>, report: ModelReport) {
     const one = (name: FamilyName) => cells.counter(name, labels);
     this.#cells = cells;
     this.#runs = one("nv_inference_exec_count");
@@ -163,14 +170,21 @@ export class BatchCounts {
     this.#outputUs = one("nv_inference_compute_output_duration_us");
     this.#queueSeconds = cells.histogram("baton_queue_seconds", labels);
     this.#stepSeconds = cells.histogram("baton_step_seconds", labels);
+    this.#report = report;
   }
 
   /** Counts a run of the model, with or without success. */
-  ran(rows: number, ranMs: number): void {
+  ran(rows: number, inputMs: number, ranMs: number): void {
     const cells = this.#cells;
+    this.#report.ran(rows, inputMs, ranMs);
     cells.add(this.#runs);
     cells.observe(this.#runRows, rows);
     cells.add(this.#busySeconds, seconds(ranMs));
+  }
+
+  /** Counts the time in which the outputs of a run were taken apart. */
+  tookApart(rows: number, outputMs: number): void {
+    this.#report.tookApart(rows, outputMs);
   }
 
   /** Counts a batch that ran, once. */
@@ -196,6 +210,7 @@ export class BatchCounts {
     cells.add(this.#inputUs, microseconds(inputMs));
     cells.add(this.#inferUs, microseconds(ranMs));
     cells.add(this.#outputUs, microseconds(outputMs));
+    this.#report.took({ requestMs: stepMs, queueMs, inputMs, inferMs: ranMs, outputMs });
     cells.observe(this.#queueSeconds, seconds(queueMs));
     cells.observe(this.#stepSeconds, seconds(stepMs));
   }

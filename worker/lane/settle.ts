@@ -25,6 +25,11 @@ export interface Settled extends Settlement {
   readonly checkpoint: Checkpoint | undefined;
   /** Undefined if no model ran the request, and for a stream. */
   readonly measured?: Measured | undefined;
+  /**
+   * When a request that failed was admitted, on `World.now()`'s clock; undefined if that is
+   * unknown.
+   */
+  readonly admittedAt?: number | undefined;
 }
 
 /** The means of settling, made once for a model. */
