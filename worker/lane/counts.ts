@@ -32,6 +32,14 @@ export interface Measured {
   readonly admittedAt: number;
 }
 
+/** The same of a stream. */
+export interface Generated {
+  /** When the worker took the stream on, on `performance.now()`'s clock. */
+  readonly begunAt: number;
+  /** The model's time for this stream. */
+  readonly ranMs: number;
+}
+
 /** Triton's words for why a request failed. */
 const reasons = ["BACKEND", "CANCELED", "REJECTED", "OTHER"] as const;
 
@@ -114,7 +122,7 @@ export class ModelCounts implements LookUpCounts {
     }
   }
 
-  #tookEffect({ outcome, state, deadReason, measured, admittedAt }: Settled, endedAt: number): void {
+  #tookEffect({ outcome, state, deadReason, measured, generated, admittedAt }: Settled, endedAt: number): void {
     const cells = this.#cells;
     if (state.action === "put") {
       cells.add(this.#checkpoints);
@@ -127,10 +135,18 @@ export class ModelCounts implements LookUpCounts {
       this.report.failed(endedAt - (admittedAt ?? endedAt), endedAt);
       return cells.add(this.#failures[read.kind === "error" ? reasonOf(read.code) : "OTHER"]);
     }
+    if (generated !== undefined) this.#generated(generated, admittedAt ?? endedAt, endedAt);
     cells.add(this.#success);
     cells.add(this.#rows, measured?.rows ?? 1);
     this.report.succeeded(measured?.rows ?? 1, endedAt);
     if (measured !== undefined) this.batches?.ended(measured, endedAt);
+  }
+
+  /** Counts a stream as a run of its own, though the engine runs many streams together. */
+  #generated({ begunAt, ranMs }: Generated, admittedAt: number, endedAt: number): void {
+    const [requestMs, queueMs] = [endedAt - admittedAt, begunAt - admittedAt];
+    this.report.ran(1, 0, ranMs);
+    this.report.took({ requestMs, queueMs, inputMs: 0, inferMs: ranMs, outputMs: 0 });
   }
 }
 

@@ -4,9 +4,10 @@
  * makes calls larger, not more frequent.
  */
 import type { Logger } from "pino";
-import { storeOutcome, outcomeOf } from "#shared/contract/outcome.js";
+import { storeOutcome, outcomeOf, readOutcome } from "#shared/contract/outcome.js";
 import { fixedError, type InferenceError } from "#shared/errors.js";
 import { bucketTag } from "#shared/queue/bucket-tag.js";
+import { stopwatch } from "#shared/metrics/stopwatch.js";
 import { callGroups } from "#shared/redis/slots.js";
 import { retrying } from "#shared/retry.js";
 import { Signal } from "#shared/signal.js";
@@ -114,8 +115,10 @@ export class Committer {
     const commit = async () => {
       try {
         await publisher.complete(stream);
-        const { held, ranMs, bytesOut } = stream;
-        await settle(settler, [{ ...settled, spent: spentOf(held, ranMs, bytesOut) }]);
+        const { held, begunAt, ranMs, bytesOut } = stream;
+        const { admittedAt } = held;
+        const generated = { begunAt, ranMs };
+        await settle(settler, [{ ...settled, spent: spentOf(held, ranMs, bytesOut), admittedAt, generated }]);
         owner.release(stream);
       } catch (error) {
         // The log is sealed, so any worker that continues the entry commits the same outcome.
@@ -195,10 +198,21 @@ export class Committer {
     for (const [i, [stream, pending]] of batch.entries()) this.#handle(words[i] ?? "lost", stream, pending);
   }
 
+  #countResponses(stream: Stream, first: number, records: number, ending: Settled | undefined): void {
+    const report = this.#settings.settler.counts?.report;
+    const now = stopwatch();
+    for (let i = 0; i < records; i++) {
+      const how = i === records - 1 && ending !== undefined ? endOf(ending) : "success";
+      report?.responded(first + i, how, i === 0 ? now - stream.respondedAt : 0);
+    }
+    stream.respondedAt = now;
+  }
+
   #handle(word: Appended, stream: Stream, { first, records, ending }: Pending): void {
     const { owner, publisher, log } = this.#settings;
     const { request } = stream.held.delivery;
     if (word === "appended") {
+      this.#countResponses(stream, first, records.length, ending);
       publisher.publish(stream, first, records, ending !== undefined);
       if (ending !== undefined) this.settle(stream, ending);
       return;
@@ -220,4 +234,9 @@ export class Committer {
   }
 }
 
-/** An empty message sends readers to the log, because the record is too large for NATS. */
+/** How the last response of a stream counts. */
+function endOf({ outcome }: Settled): "success" | "fail" | "cancel" {
+  if (outcome.kind !== "error") return "success";
+  const read = readOutcome(outcome.kind, outcome.body);
+  return read.kind === "error" && read.code === "cancelled" ? "cancel" : "fail";
+}

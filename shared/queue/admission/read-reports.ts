@@ -6,7 +6,8 @@ import { parsePart, type ReportPart } from "../pieces/report.js";
 
 const script = defineScript(
   new URL("./read-reports.lua", import.meta.url),
-  (reply): ReportPart[] => list(reply).flatMap((values) => list(values).flatMap((value) => parsePart(text(value)) ?? [])),
+  (reply): ReportPart[] =>
+    list(reply).flatMap((values) => list(values).flatMap((value) => parsePart(text(value)) ?? [])),
   { keys: ["reports", "past"], args: [], readsOnly: true },
 );
 

@@ -77,7 +77,6 @@ export function parsePart(text: string): ReportPart | undefined {
   if (subject === undefined || last === undefined || sums === undefined) return undefined;
   const [, model, version, of, n] = /^([^/]+)\/([^/]+)(?:\/(runs|responses) (\d+))?$/.exec(subject) ?? [];
   if (model === undefined || version === undefined) return undefined;
-  const part: PartName =
-    of === "runs" || of === "responses" ? { of, n: Number(n) } : { of: "version" };
+  const part: PartName = of === "runs" || of === "responses" ? { of, n: Number(n) } : { of: "version" };
   return { model, version, part, last, sums: sums.trim().split(" ").map(Number) };
 }

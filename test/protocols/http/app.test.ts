@@ -51,6 +51,7 @@ describe("server and model metadata", () => {
           "model_configuration",
           "binary_tensor_data",
           "parameters",
+          "statistics",
         ],
       },
     ]);
@@ -150,9 +151,6 @@ describe("the repository", () => {
 
 describe("a path that is not served", () => {
   it.each([
-    ["GET", "/v2/models/stats"],
-    ["GET", "/v2/models/typed/stats"],
-    ["GET", "/v2/models/typed/versions/1/stats"],
     ["GET", "/v2/logging"],
     ["POST", "/v2/logging"],
     ["GET", "/v2/trace/setting"],
