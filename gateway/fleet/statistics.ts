@@ -1,7 +1,6 @@
 /** The statistics of models: the answers of `GET /v2/models/stats` and of the paths of a model. */
 import { InferenceError } from "#shared/errors.js";
-import { readReports } from "#shared/queue/admission/read-reports.js";
-import type { ReportPart } from "#shared/queue/pieces/report.js";
+import { readReports, type Reports } from "#shared/queue/admission/read-reports.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import type { ModelDirectory, ModelName } from "./models.js";
 import { orUnavailable } from "./or-unavailable.js";
@@ -11,7 +10,7 @@ export class StatisticsService {
   readonly #redis: RedisClient;
   readonly #fleet: { readonly directory: ModelDirectory };
   /** A read that callers at the same time share. */
-  #reading: Promise<readonly ReportPart[]> | undefined;
+  #reading: Promise<Reports> | undefined;
 
   constructor(redis: RedisClient, fleet: { readonly directory: ModelDirectory }) {
     this.#redis = redis;
@@ -30,11 +29,12 @@ export class StatisticsService {
    */
   async read(models: ModelDirectory, name?: ModelName) {
     const wanted = name === undefined ? models.all() : versionsOf(models, name);
-    const totals = totalsOf(await this.#parts());
+    const { reports, past } = await this.#reports();
+    const totals = totalsOf([...reports, ...past]);
     return { model_stats: wanted.map((version) => statisticsOf(version, totals(version))) };
   }
 
-  #parts(): Promise<readonly ReportPart[]> {
+  #reports(): Promise<Reports> {
     this.#reading ??= orUnavailable(this.#redis, () => readReports(this.#redis)).finally(() => {
       this.#reading = undefined;
     });

@@ -25,6 +25,8 @@ export interface VersionTotals {
   readonly runs: readonly (readonly [rows: number, sums: readonly number[]])[];
   /** By the first index, ascending. */
   readonly responses: readonly (readonly [first: number, sums: readonly number[]])[];
+  /** Requests by the bucket of their time. */
+  readonly times: readonly number[];
 }
 
 interface Adding {
@@ -32,6 +34,7 @@ interface Adding {
   sums: readonly number[];
   readonly runs: Map<number, readonly number[]>;
   readonly responses: Map<number, readonly number[]>;
+  readonly times: Map<number, readonly number[]>;
 }
 
 /** @returns a function that gives the totals of a version, zeros for one that never ran */
@@ -39,16 +42,16 @@ export function totalsOf(parts: readonly ReportPart[]): (version: VersionName) =
   const all = new Map<string, Adding>();
   for (const { model, version, part, last, sums } of parts) {
     const name = `${model}/${version}`;
-    const own = all.get(name) ?? { last: 0, sums: [], runs: new Map(), responses: new Map() };
+    const own = all.get(name) ?? { last: 0, sums: [], runs: new Map(), responses: new Map(), times: new Map() };
     all.set(name, own);
     own.last = Math.max(own.last, last);
     if (part.of === "version") own.sums = addedSums(own.sums, sums);
     else own[part.of].set(part.n, addedSums(own[part.of].get(part.n), sums));
   }
   return ({ name, version }) => {
-    const { last = 0, sums = [], runs = [], responses = [] } = all.get(`${name}/${version}`) ?? {};
+    const { last = 0, sums = [], runs = [], responses = [], times } = all.get(`${name}/${version}`) ?? {};
     const of = Object.fromEntries(versionSums.map((sum, i) => [sum, sums[i] ?? 0])) as VersionTotals["of"];
-    return { last, of, runs: ascending(runs), responses: ascending(responses) };
+    return { last, of, runs: ascending(runs), responses: ascending(responses), times: times?.get(0) ?? [] };
   };
 }
 

@@ -4,6 +4,8 @@
  * process and the documentation are made from this table.
  */
 
+import { noticed, observed } from "./observed-families.js";
+
 export interface Family {
   readonly type: "counter" | "gauge" | "histogram";
   /** A sentence about the value, without line breaks. */
@@ -102,8 +104,13 @@ const brokers = {
   baton_build_info: gauge("Always 1; the labels say what runs.", ["version", "node", "role", "durability"]),
 };
 
-export const families = { ...inference, ...batches, ...frontDoor, ...brokers } as const satisfies Readonly<
-  Record<string, Family>
->;
+export const families = {
+  ...inference,
+  ...batches,
+  ...frontDoor,
+  ...brokers,
+  ...observed,
+  ...noticed,
+} as const satisfies Readonly<Record<string, Family>>;
 
 export type FamilyName = keyof typeof families;

@@ -28,7 +28,8 @@ const reportOf = (worker: string, ...sums: (readonly [string, number, readonly n
 /** The sums over all workers and the past, by version and part. */
 async function sums(): Promise<Record<string, readonly number[]>> {
   const all: Record<string, number[]> = {};
-  for (const { model, version, part, sums: own } of await readReports(lab.redis)) {
+  const { reports, past } = await readReports(lab.redis);
+  for (const { model, version, part, sums: own } of [...reports, ...past]) {
     const name = `${model}/${version}/${part.of}`;
     all[name] = addedSums(all[name], own);
   }

@@ -8,6 +8,7 @@ import {
   RESPONSES_A_PART,
   runSums,
   subjectOf,
+  timeBounds,
   versionSums,
   type ReportPart,
 } from "#shared/queue/pieces/report.js";
@@ -40,6 +41,7 @@ export class ModelReport {
   readonly #runs = new Map<number, Float64Array>();
   /** By the first index. */
   readonly #responses = new Map<number, Float64Array>();
+  readonly #times = new Float64Array(timeBounds.length + 1);
   #lastAt: number | undefined;
   #changes = 0;
 
@@ -76,6 +78,9 @@ export class ModelReport {
 
   /** Counts the times of a request that succeeded. */
   took({ requestMs, queueMs, inputMs, inferMs, outputMs }: RequestTimes): void {
+    let bucket = 0;
+    while (bucket < timeBounds.length && requestMs > (timeBounds[bucket] as number)) bucket++;
+    addTo(this.#times, bucket, 1);
     this.#add("requestUs", requestMs * US_PER_MS);
     this.#add("queueUs", queueMs * US_PER_MS);
     this.#add("inputUs", inputMs * US_PER_MS);
@@ -116,6 +121,7 @@ export class ModelReport {
     });
     return [
       named({ of: "version" }, this.#version, this.#lastAt),
+      named({ of: "times", n: 0 }, this.#times),
       ...Array.from(this.#runs, ([n, sums]) => named({ of: "runs", n }, sums)),
       ...Array.from(this.#responses, ([n, sums]) => named({ of: "responses", n }, sums)),
     ];

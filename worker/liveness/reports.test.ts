@@ -31,7 +31,7 @@ describe("the report of a beat", () => {
     run(model, 2, 5);
     model.failed(7, 6);
     const first = reports.next(10, { toRedis });
-    expect(first.map(({ field }) => field)).toEqual(["w.1 0", "w.1 1", "w.1"]);
+    expect(first.map(({ field }) => field)).toEqual(["w.1 0", "w.1 1", "w.1 2", "w.1"]);
     expect(partsOf(first)).toEqual([
       {
         model: "m",
@@ -39,6 +39,13 @@ describe("the report of a beat", () => {
         part: { of: "version" },
         last: 1_000_006,
         sums: [1, 1, 2, 1, 7_000, 10_000, 4_000, 1_000, 2_000, 3_000],
+      },
+      {
+        model: "m",
+        version: "1",
+        part: { of: "times", n: 0 },
+        last: 0,
+        sums: [0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
       },
       { model: "m", version: "1", part: { of: "runs", n: 2 }, last: 0, sums: [1, 1_000, 2_000, 3_000] },
     ]);
@@ -67,7 +74,7 @@ describe("the report of a beat", () => {
       // A model that is always busy keeps no part from its turn.
       run(model, 1, 100);
     } while (reports.hasMore && beats < 100);
-    expect(partsOf([...seen].map(([field, figures]) => ({ field, figures }))).length).toBe(41);
+    expect(partsOf([...seen].map(([field, figures]) => ({ field, figures }))).length).toBe(42);
     const rest = reports.next(beats, { toRedis, isLast: true });
     expect(partsOf(rest)[0]?.sums[0]).toBe(40 + beats);
   });
@@ -78,7 +85,7 @@ describe("the report of a beat", () => {
     reports.next(0, { toRedis });
     reports.arrived();
     reports.repeat();
-    expect(partsOf(reports.next(600, { toRedis })).length).toBe(2);
+    expect(partsOf(reports.next(600, { toRedis })).length).toBe(3);
     reports.arrived();
     reports.startAfterPast();
     expect(reports.next(1_200, { toRedis })).toEqual([]);

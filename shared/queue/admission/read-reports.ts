@@ -4,17 +4,35 @@ import { defineScript, list, text } from "../../redis/script.js";
 import { registryKeys } from "../keys.js";
 import { parsePart, type ReportPart } from "../pieces/report.js";
 
+export interface Reports {
+  /** Of workers that live, or that have gone and may come back. */
+  readonly reports: readonly ReportPart[];
+  /** The sums over all other workers. */
+  readonly past: readonly ReportPart[];
+}
+
 const script = defineScript(
   new URL("./read-reports.lua", import.meta.url),
-  (reply): ReportPart[] =>
-    list(reply).flatMap((values) => list(values).flatMap((value) => parsePart(text(value)) ?? [])),
+  (reply): Reports => {
+    const [reports, past] = list(reply);
+    return { reports: partsIn(list(reports).map(text)), past: partsIn(list(past).map(text)) };
+  },
   { keys: ["reports", "past"], args: [], readsOnly: true },
 );
 
+/** @throws the client's error if Redis does not answer */
+export function readReports(redis: RedisClient): Promise<Reports> {
+  return script(redis, registryKeys, {});
+}
+
 /**
- * The parts of all workers, also of workers that are gone.
+ * The reports without the past, with one command.
  * @throws the client's error if Redis does not answer
  */
-export function readReports(redis: RedisClient): Promise<ReportPart[]> {
-  return script(redis, registryKeys, {});
+export async function readReportsAlone(redis: RedisClient): Promise<readonly ReportPart[]> {
+  return partsIn(await redis.hvals(registryKeys.reports));
+}
+
+function partsIn(values: readonly string[]): ReportPart[] {
+  return values.flatMap((value) => parsePart(value) ?? []);
 }

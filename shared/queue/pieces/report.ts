@@ -25,13 +25,21 @@ export const runSums = ["runs", "inputUs", "inferUs", "outputUs"] as const;
 /** The sums of the responses of generators with one index. */
 export const responseSums = ["success", "successUs", "fail", "failUs", "cancel", "cancelUs"] as const;
 
+/**
+ * The upper bounds of the times from admission to commit, in ms, of requests that succeeded. A
+ * report counts them by bucket, and those beyond all bounds last.
+ */
+export const timeBounds = [1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000] as const;
+
 /** The responses from this index on count together. */
 export const LAST_RESPONSE = 64;
 /** Indexes of responses whose sums stand in one part, so that a part keeps its size. */
 export const RESPONSES_A_PART = 8;
 
-/** `n` is the number of rows of a run, or the first index of responses. */
-type PartName = { readonly of: "version" } | { readonly of: "runs" | "responses"; readonly n: number };
+const numbered = ["runs", "responses", "times"] as const;
+
+/** `n` is the number of rows of a run, or the first index of responses; 0 for times. */
+type PartName = { readonly of: "version" } | { readonly of: (typeof numbered)[number]; readonly n: number };
 
 /** A part of the figures of a version, of one worker or of the past. */
 export interface ReportPart {
@@ -75,8 +83,10 @@ export function addedSums(a: readonly number[] = [], b: readonly number[] = []):
 export function parsePart(text: string): ReportPart | undefined {
   const { subject, last, sums } = report.read(text) ?? {};
   if (subject === undefined || last === undefined || sums === undefined) return undefined;
-  const [, model, version, of, n] = /^([^/]+)\/([^/]+)(?:\/(runs|responses) (\d+))?$/.exec(subject) ?? [];
-  if (model === undefined || version === undefined) return undefined;
-  const part: PartName = of === "runs" || of === "responses" ? { of, n: Number(n) } : { of: "version" };
+  const [, model, version, word, n] = /^([^/]+)\/([^/]+)(?:\/([a-z]+) (\d+))?$/.exec(subject) ?? [];
+  const of = numbered.find((one) => one === word);
+  // A later version of Baton may have further parts.
+  if (model === undefined || version === undefined || (word !== undefined && of === undefined)) return undefined;
+  const part: PartName = of === undefined ? { of: "version" } : { of, n: Number(n) };
   return { model, version, part, last, sums: sums.trim().split(" ").map(Number) };
 }

@@ -27,9 +27,11 @@ const directory = directoryOf([
 ]);
 const loadOf = () => Promise.resolve({ requests: 0, bytes: 0 });
 const targets = () => Promise.resolve([]);
-const gateway = useGateway({ fleet: { directory, describe: () => fleet(), targets, loadOf }, isReady: () => ready });
+const history = () => Promise.resolve({ step_ms: 5_000, at: [], series: {} });
+const others = { targets, loadOf, history };
+const gateway = useGateway({ fleet: { directory, describe: () => fleet(), ...others }, isReady: () => ready });
 const bare = useGateway({
-  fleet: { directory: directoryOf([]), describe: () => Promise.resolve({}), targets, loadOf },
+  fleet: { directory: directoryOf([]), describe: () => Promise.resolve({}), ...others },
 });
 
 async function ask(path: string, method = "GET", body = ""): Promise<[status: number, body: unknown]> {

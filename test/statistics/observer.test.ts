@@ -1,0 +1,153 @@
+/** One gateway at a time observes the fleet, shows its queue, and keeps its history. */
+import { describe, expect, it } from "vitest";
+import { scopes } from "../../gateway/auth/owner/scopes.js";
+import { registryKeys } from "#shared/queue/keys.js";
+import { keyedEnv, useFolder, useKeys } from "../auth/keyed.js";
+import { metricsOf, scrape, type Page } from "../metrics/scrape.js";
+import type { Gateway } from "../support/fleet/fleet.js";
+import { useFleet } from "../support/fleet/use-fleet.js";
+import { readUntil, until } from "../support/until.js";
+import { infer, simple, step } from "./load.js";
+
+const folder = useFolder();
+const running = useFleet({
+  models: ["accumulate", "simple"],
+  gateways: 2,
+  env: { ...keyedEnv(folder), BATON_AUTH_OPEN: "health,metadata", BATON_METRICS_PORT: "0" },
+});
+const { make } = useKeys(running);
+const FAMILY = "baton_queue_requests";
+
+const page = async ({ member }: Gateway): Promise<Page> => scrape(await metricsOf(member));
+const observes = async (gateway: Gateway): Promise<boolean> => (await page(gateway)).types.has(FAMILY);
+
+/** The gateway that observes, once there is exactly one. */
+async function observer(): Promise<Gateway> {
+  const found = async () => {
+    const all = await Promise.all(running.fleet.gateways.map(async (one) => ((await observes(one)) ? [one] : [])));
+    return all.flat();
+  };
+  const [one] = await readUntil(found, (all) => all.length === 1, { patienceMs: 20_000 });
+  return one ?? expect.fail("no gateway observes");
+}
+
+interface History {
+  readonly step_ms: number;
+  readonly at: readonly number[];
+  readonly series: Readonly<Record<string, Readonly<Record<string, readonly (number | null)[]>>>>;
+}
+
+describe("the observer", () => {
+  it("is one gateway, which shows the fleet and its queue", async () => {
+    const found = await page(await observer());
+    const simpleIs = (name: string, more = "") => found.value(`${name}{model="simple",version="1"${more}}`);
+    for (const state of ["ready", "parked", "behind_sequence", "running"]) {
+      expect(simpleIs(FAMILY, `,state="${state}"`)).toBe(0);
+    }
+    expect(simpleIs("baton_queue_oldest_seconds")).toBe(0);
+    expect(simpleIs("nv_inference_pending_request_count")).toBe(0);
+    expect(simpleIs("baton_model_workers")).toBe(1);
+    expect(found.value('baton_fleet_processes{role="worker"}')).toBe(1);
+    expect(found.value("baton_unserved_buckets")).toBe(0);
+    expect(found.value("baton_gone_back_total")).toBe(0);
+    expect(found.value('baton_queue_limit_ratio{model="simple",limit="requests"}')).toBe(0);
+  });
+
+  it("sends less than a command a second while nothing waits", async () => {
+    const commands = async () => {
+      const said = await running.redis.info("commandstats");
+      const of = (command: string) => Number(new RegExp(`cmdstat_${command}:calls=(\\d+)`).exec(said)?.[1] ?? 0);
+      return ["hvals", "xadd", "xinfo\\|groups"].map(of);
+    };
+    const points = () => running.redis.xlen(registryKeys.history);
+    const from = await points();
+    const before = await commands();
+    const [hvals = 0, added = 0, looks] = (await readUntil(points, (now) => now >= from + 2, {
+      patienceMs: 20_000,
+    }),
+    await commands()).map((calls, i) => calls - (before[i] ?? 0));
+    expect(hvals).toBeLessThanOrEqual(3);
+    expect(added).toBeLessThanOrEqual(3);
+    // No lane has load, so the observer looks at none.
+    expect(looks).toBe(0);
+  });
+
+  it("counts requests that wait, and since when", async () => {
+    const { headers } = await make();
+    const [worker] = running.fleet.workers;
+    expect(await infer(running.url, "accumulate", step(1, { sequence_start: true }), headers)).toBe(200);
+    worker?.freeze();
+    try {
+      const waiting = [
+        infer(running.url, "simple", simple, headers),
+        infer(running.url, "simple", simple, headers),
+        infer(running.url, "accumulate", step(1), headers),
+        infer(running.url, "accumulate", step(1), headers),
+      ];
+      const observing = await observer();
+      const name = (model: string, state: string) => `${FAMILY}{model="${model}",version="1",state="${state}"}`;
+      const found = await readUntil(
+        () => page(observing),
+        (one) => one.value('baton_queue_oldest_seconds{model="simple",version="1"}') > 0,
+        { patienceMs: 20_000 },
+      );
+      const held = found.value(name("simple", "ready")) + found.value(name("simple", "running"));
+      expect(held).toBe(2);
+      expect(found.value(name("accumulate", "behind_sequence"))).toBe(1);
+      expect(found.value('nv_inference_pending_request_count{model="accumulate",version="1"}')).toBeGreaterThan(0);
+      expect(found.value('baton_queue_bytes{model="simple"}')).toBeGreaterThan(0);
+      expect(found.value('baton_sequences{model="accumulate",state="live"}')).toBe(1);
+      worker?.thaw();
+      expect(await Promise.all(waiting)).toEqual([200, 200, 200, 200]);
+    } finally {
+      worker?.thaw();
+    }
+  });
+});
+
+describe("the history", () => {
+  const read = async (query: string, headers: Record<string, string>, url = running.url) => {
+    const answer = await fetch(`${url}/v2/fleet/history${query}`, { headers });
+    return { status: answer.status, body: (await answer.json()) as History & { error?: string } };
+  };
+
+  it("is for operators, and says how each model stood", async () => {
+    const operator = (await make({ scopes })).headers;
+    expect((await read("", (await make()).headers)).status).toBe(403);
+    expect(await infer(running.url, "simple", simple, operator)).toBe(200);
+    const sum = ({ body }: { readonly body: History }) =>
+      (body.series["steps"]?.["simple"] ?? []).reduce((all: number, steps) => all + (steps ?? 0), 0);
+    const found = await readUntil(
+      () => read("?minutes=30&models=simple,nobody", operator),
+      (one) => sum(one) >= 3,
+      { patienceMs: 20_000 },
+    );
+    expect(sum(found)).toBe(3);
+    const { step_ms, at, series } = found.body;
+    expect([step_ms, Object.keys(series).length]).toEqual([5_000, 10]);
+    expect(at).toEqual(at.toSorted((a, b) => a - b));
+    for (const values of Object.values(series)) {
+      expect(values["simple"]).toHaveLength(at.length);
+      expect(values["nobody"]?.every((value) => value === null)).toBe(true);
+    }
+    const known = series["p99_ms"]?.["simple"]?.some((value) => value !== null && value > 0);
+    expect(known).toBe(true);
+    const [, other = ""] = running.fleet.urls;
+    expect((await read("?minutes=1", operator, other)).body.at.length).toBeLessThanOrEqual(12);
+    for (const query of ["?minutes=0", "?minutes=31", "?minutes=x", "?since=1"]) {
+      const { status, body } = await read(query, operator);
+      expect([status, body.error]).toEqual([400, expect.stringMatching(/minutes|since/)]);
+    }
+  });
+
+  it("goes on with another observer within 15 s when the observer is killed", async () => {
+    const dying = await observer();
+    const left = running.fleet.gateways.find((one) => one !== dying) ?? expect.fail("there is another");
+    await dying.member.kill();
+    const since = performance.now();
+    await until(() => observes(left), 20_000);
+    expect(performance.now() - since).toBeLessThan(16_000);
+    const before = await running.redis.xlen(registryKeys.history);
+    await until(async () => (await running.redis.xlen(registryKeys.history)) > before, 15_000);
+  });
+});
