@@ -119,8 +119,8 @@ function beginToObserve(
 ): void {
   const { buckets } = deployment;
   const leaving = new AbortController();
-  const observer = new Observer({ redis, gateway, buckets, limits: queueLimits, fleet, cells, log });
-  const observing = observer.watch(leaving.signal);
+  const turns = new Observer({ redis, gateway, buckets, limits: queueLimits, fleet, cells, log });
+  const observing = turns.watch(leaving.signal);
   lifecycle.onClose("observer", async () => {
     leaving.abort();
     await observing;

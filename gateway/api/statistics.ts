@@ -75,7 +75,7 @@ export const statisticsEndpoints = [
   ),
 ];
 
-/** @throws InferenceError in Triton's words and with Triton's status, which differ for statistics */
+/** @throws InferenceError with Triton's words and status, which differ for statistics */
 function namedBy(asked: Parameters<typeof modelOf>[0]): ReturnType<typeof modelOf> {
   try {
     return modelOf(asked);

@@ -40,7 +40,7 @@ export interface ObserverSettings {
 export class Observer {
   readonly #settings: ObserverSettings;
   readonly #world: World;
-  /** When this gateway last renewed its turn, on `World.now()`'s clock; undefined without a turn. */
+  /** When this gateway last renewed its turn, on `World.now()`'s clock; undefined without one. */
   #renewedAt: number | undefined;
   #round = 0;
   readonly #lanes = new Map<string, LaneLook>();

@@ -1,4 +1,4 @@
-/** One look of the observer at the queue: the counts of all models, and the lanes of those with load. */
+/** A look of the observer at the queue: the counts of all models, and the lanes with load. */
 import type { Announcement } from "#shared/contract/announcement.js";
 import { lookAtLane, type LaneLook } from "#shared/queue/admission/look-at-lane.js";
 import { laneText, pinOf, pinText, type Lane } from "#shared/queue/address.js";

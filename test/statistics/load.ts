@@ -57,7 +57,7 @@ export async function statistics(url: string, path: string): Promise<readonly Ve
   return body.model_stats;
 }
 
-/** The statistics of the model's only version, once it has so many successes; fails if it has more. */
+/** The statistics of the model's only version, once it has so many successes. */
 export async function settled(url: string, model: string, successes: number): Promise<VersionStatistics> {
   const read = async () => (await statistics(url, `${model}/stats`))[0] ?? expect.fail("the model is served");
   return readUntil(read, (one) => one.inference_stats.success.count >= successes, { patienceMs: 5_000 });

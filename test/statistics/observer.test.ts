@@ -3,11 +3,10 @@ import { describe, expect, it } from "vitest";
 import { scopes } from "../../gateway/auth/owner/scopes.js";
 import { registryKeys } from "#shared/queue/keys.js";
 import { keyedEnv, useFolder, useKeys } from "../auth/keyed.js";
-import { metricsOf, scrape, type Page } from "../metrics/scrape.js";
-import type { Gateway } from "../support/fleet/fleet.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
-import { readUntil, until } from "../support/until.js";
+import { readUntil } from "../support/until.js";
 import { infer, simple, step } from "./load.js";
+import { observer, pageOf } from "./observing.js";
 
 const folder = useFolder();
 const running = useFleet({
@@ -18,19 +17,6 @@ const running = useFleet({
 const { make } = useKeys(running);
 const FAMILY = "baton_queue_requests";
 
-const page = async ({ member }: Gateway): Promise<Page> => scrape(await metricsOf(member));
-const observes = async (gateway: Gateway): Promise<boolean> => (await page(gateway)).types.has(FAMILY);
-
-/** The gateway that observes, once there is exactly one. */
-async function observer(): Promise<Gateway> {
-  const found = async () => {
-    const all = await Promise.all(running.fleet.gateways.map(async (one) => ((await observes(one)) ? [one] : [])));
-    return all.flat();
-  };
-  const [one] = await readUntil(found, (all) => all.length === 1, { patienceMs: 20_000 });
-  return one ?? expect.fail("no gateway observes");
-}
-
 interface History {
   readonly step_ms: number;
   readonly at: readonly number[];
@@ -39,7 +25,7 @@ interface History {
 
 describe("the observer", () => {
   it("is one gateway, which shows the fleet and its queue", async () => {
-    const found = await page(await observer());
+    const found = await pageOf(await observer(running.fleet.gateways));
     const simpleIs = (name: string, more = "") => found.value(`${name}{model="simple",version="1"${more}}`);
     for (const state of ["ready", "parked", "behind_sequence", "running"]) {
       expect(simpleIs(FAMILY, `,state="${state}"`)).toBe(0);
@@ -84,10 +70,10 @@ describe("the observer", () => {
         infer(running.url, "accumulate", step(1), headers),
         infer(running.url, "accumulate", step(1), headers),
       ];
-      const observing = await observer();
+      const observing = await observer(running.fleet.gateways);
       const name = (model: string, state: string) => `${FAMILY}{model="${model}",version="1",state="${state}"}`;
       const found = await readUntil(
-        () => page(observing),
+        () => pageOf(observing),
         (one) => one.value('baton_queue_oldest_seconds{model="simple",version="1"}') > 0,
         { patienceMs: 20_000 },
       );
@@ -138,16 +124,5 @@ describe("the history", () => {
       const { status, body } = await read(query, operator);
       expect([status, body.error]).toEqual([400, expect.stringMatching(/minutes|since/)]);
     }
-  });
-
-  it("goes on with another observer within 15 s when the observer is killed", async () => {
-    const dying = await observer();
-    const left = running.fleet.gateways.find((one) => one !== dying) ?? expect.fail("there is another");
-    await dying.member.kill();
-    const since = performance.now();
-    await until(() => observes(left), 20_000);
-    expect(performance.now() - since).toBeLessThan(16_000);
-    const before = await running.redis.xlen(registryKeys.history);
-    await until(async () => (await running.redis.xlen(registryKeys.history)) > before, 15_000);
   });
 });

@@ -121,11 +121,12 @@ describe("the statistics of workers that go", () => {
     const before = await settled(running.url, "accumulate", 100);
     const [one] = running.fleet.workers;
     const seen: number[] = [];
-    const terminating = one?.terminate() ?? expect.fail("there is a worker");
-    let isGone = false;
-    void terminating.then(() => (isGone = true));
-    while (!isGone) seen.push((await settled(running.url, "accumulate", 0)).inference_count);
-    seen.push((await settled(running.url, "accumulate", 0)).inference_count);
+    const look = async () => seen.push((await settled(running.url, "accumulate", 0)).inference_count);
+    const state = { isGone: false };
+    const terminating = (one?.terminate() ?? expect.fail("there is a worker")).finally(() => (state.isGone = true));
+    while (!state.isGone) await look();
+    await terminating;
+    await look();
     expect(Math.min(...seen)).toBe(100);
     for (let i = 0; i < 10; i++) {
       expect(await infer(someUrl(i), "accumulate", step(1_000 + i, { sequence_start: true, sequence_end: true }))).toBe(

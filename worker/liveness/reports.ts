@@ -147,7 +147,7 @@ export class WorkerReports {
     else this.#hasMore = true;
   }
 
-  /** The parts that Redis may not have: first the version's own, then in the order of their turns. */
+  /** The parts that Redis may not have: first the version's own, then by their turns. */
   #changed(report: ModelReport) {
     const [first, ...others] = report.parts().flatMap(({ subject, sums: all, lastAt }) => {
       const base = this.#base.get(subject);

@@ -47,7 +47,7 @@ export async function takeTurn(redis: RedisClient, gateway: string): Promise<num
   return Math.max(0, await redis.pttl(registryKeys.observer));
 }
 
-/** @returns whether this gateway still had the turn. Another one loses a turn that it did not have. */
+/** @returns whether this gateway still had the turn; if not, no gateway has it now */
 export async function renewTurn(redis: RedisClient, gateway: string): Promise<boolean> {
   return (await redis.set(registryKeys.observer, gateway, "PX", TURN_MS, "XX", "GET")) === gateway;
 }

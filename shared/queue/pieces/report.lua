@@ -1,7 +1,7 @@
 -- report.lua: what workers have counted since their start. The heartbeat brings the parts that have
 -- changed, so a part is written whole and never read on the way.
---   key `reports`  hash: `<worker>` -> how many parts the worker has, and `<worker> <n>` -> its nth
---                  part, from 0 on (records/reports.ts)
+--   key `reports`  hash: `<worker>` -> the number of the worker's parts, and `<worker> <n>` -> its
+--                  nth part, from 0 on (records/reports.ts)
 --   key `past`     hash: the subject of a part -> the sums over the workers that are gone, as a part
 -- record report: unpackReport packReport
 local REPORT_MOST, REPORT_PAGE = 10000, 500
