@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { readReports } from "#shared/queue/admission/read-reports.js";
 import { registryKeys, REMEMBERED_MS } from "#shared/queue/keys.js";
-import { addedSums, partField, partText, type ReportField } from "#shared/queue/pieces/report.js";
+import { addedSums, pageField, pageText, partText, type ReportField } from "#shared/queue/pieces/report.js";
 import { announce } from "#shared/queue/work/liveness/announce.js";
 import { bury } from "#shared/queue/work/liveness/bury.js";
 import { heartbeat } from "#shared/queue/work/liveness/heartbeat.js";
@@ -20,7 +20,7 @@ const beat = (worker: string, report?: readonly ReportField[]) =>
 /** @param sums of each part */
 const reportOf = (worker: string, ...sums: (readonly [string, number, readonly number[]])[]): ReportField[] => [
   ...sums.map(([subject, last, numbers], n) => ({
-    field: partField(worker, n),
+    field: pageField(worker, n),
     figures: partText(subject, last, numbers),
   })),
   { field: worker, figures: String(sums.length) },
@@ -41,8 +41,13 @@ describe("the report of a worker", () => {
     await join("a");
     await join("b");
     await beat("a", reportOf("a", ["m/1", 5, [1, 2, 3]], ["m/1/runs 4", 0, [7, 8]]));
-    await beat("b", reportOf("b", ["m/1", 9, [10, 20, 30, 40]]));
-    const all = { "m/1/version": [11, 22, 33, 40], "m/1/runs": [7, 8] };
+    // A page may have several parts.
+    const parts = [partText("m/1", 9, [10, 20, 30, 40]), partText("m/1/times 0", 0, [1])];
+    await beat("b", [
+      { field: pageField("b", 0), figures: pageText(parts) },
+      { field: "b", figures: "1" },
+    ]);
+    const all = { "m/1/version": [11, 22, 33, 40], "m/1/runs": [7, 8], "m/1/times": [1] };
     expect(await sums()).toEqual(all);
     for (const worker of ["a", "b", "a"]) {
       await bury(lab.redis, worker, { why: "ended" }, []);
@@ -52,6 +57,7 @@ describe("the report of a worker", () => {
     expect(await lab.redis.hgetall(registryKeys.past)).toEqual({
       "m/1": "m/1|9|11 22 33 40",
       "m/1/runs 4": "m/1/runs 4|0|7 8",
+      "m/1/times 0": "m/1/times 0|0|1",
     });
   });
 

@@ -5,12 +5,12 @@ import { registryKeys } from "#shared/queue/keys.js";
 import { keyedEnv, useFolder, useKeys } from "../auth/keyed.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { readUntil } from "../support/until.js";
-import { infer, simple, step } from "./load.js";
+import { infer, simple, step, type VersionStatistics } from "./load.js";
 import { observer, pageOf } from "./observing.js";
 
 const folder = useFolder();
 const running = useFleet({
-  models: ["accumulate", "simple"],
+  models: ["accumulate", "simple", "tale-gpt"],
   gateways: 2,
   env: { ...keyedEnv(folder), BATON_AUTH_OPEN: "health,metadata", BATON_METRICS_PORT: "0" },
 });
@@ -88,6 +88,59 @@ describe("the observer", () => {
     } finally {
       worker?.thaw();
     }
+  });
+});
+
+describe("the statistics of a caller", () => {
+  it("are those of its models", async () => {
+    const { headers } = await make({ models: ["simple"] });
+    const ask = async (path: string) => {
+      const answer = await fetch(`${running.url}/v2/models/${path}`, { headers });
+      return [answer.status, (await answer.json()) as { model_stats?: { name: string }[]; error?: string }] as const;
+    };
+    // The worker may just have come back.
+    const [status, all] = await readUntil(
+      () => ask("stats"),
+      ([, said]) => said.model_stats?.length === 1,
+      { patienceMs: 5_000 },
+    );
+    expect([status, all.model_stats?.map(({ name }) => name)]).toEqual([200, ["simple"]]);
+    const refused = await ask("accumulate/stats");
+    expect([refused[0], refused[1].error]).toEqual([400, "requested model 'accumulate' is not available"]);
+    expect((await fetch(`${running.url}/v2/models/stats`)).status).toBe(401);
+  });
+});
+
+describe("the statistics of a generator", () => {
+  it("have its responses by index", async () => {
+    const { headers } = await make();
+    const answer = await fetch(`${running.url}/v2/models/tale-gpt/generate_stream`, {
+      method: "POST",
+      headers,
+      body: JSON.stringify({ text_input: "Once upon a time", max_tokens: 70, seed: 1 }),
+    });
+    const events = (await answer.text()).split("\n").filter((line) => line.startsWith("data: "));
+    expect([answer.status, events.length > 64]).toEqual([200, true]);
+    const read = async () => {
+      const told = await fetch(`${running.url}/v2/models/tale-gpt/stats`, { headers });
+      const { model_stats: all } = (await told.json()) as { readonly model_stats: readonly VersionStatistics[] };
+      return all[0] ?? expect.fail("the model is served");
+    };
+    const responses = ({ response_stats: of }: VersionStatistics) =>
+      Object.values(of).reduce((sum, { success }) => sum + success.count, 0);
+    const found = await readUntil(read, (one) => one.inference_stats.success.count > 0 && responses(one) >= 65, {
+      patienceMs: 5_000,
+    });
+    expect(found).toMatchObject({
+      inference_count: 1,
+      execution_count: 1,
+      inference_stats: { success: { count: 1 }, queue: { count: 1 }, compute_infer: { count: 1 } },
+      batch_stats: [{ batch_size: 1, compute_infer: { count: 1 } }],
+    });
+    expect(Object.keys(found.response_stats)).toEqual(Array.from({ length: 65 }, (_, i) => String(i)));
+    expect(found.response_stats["0"]?.success.count).toBe(1);
+    expect(found.response_stats["0"]?.success.ns).toBeGreaterThan(0);
+    expect(found.response_stats["64"]?.success.count).toBeGreaterThan(1);
   });
 });
 

@@ -3,7 +3,7 @@
  * have it yet. All sums are those since the worker's start, so the worker sends a part again if an
  * answer is lost.
  */
-import { partField, partText, type ReportField } from "#shared/queue/pieces/report.js";
+import { pageField, pageText, partText, type ReportField } from "#shared/queue/pieces/report.js";
 import type { ModelReport } from "../lane/model-report.js";
 
 /**
@@ -12,10 +12,15 @@ import type { ModelReport } from "../lane/model-report.js";
  */
 const EVERY_MS = 500;
 /**
- * Bytes of a model's parts in a beat, about. The parts that do not fit go with the next beats, and
- * the parts that have waited longest go first.
+ * Bytes of a model's pages in a beat, about. The pages that do not fit go with the next beats, and
+ * the pages that have waited longest go first.
  */
 const MODEL_BYTES = 300;
+/**
+ * Parts of a page, which is one field. Redis takes 0.7 µs for each field, so most beats should have
+ * one for each model: its sums, its times, and its runs of the usual size.
+ */
+const PARTS_A_PAGE = 3;
 
 /** What Redis has of a part. */
 interface Known {
@@ -24,8 +29,16 @@ interface Known {
   readonly isSure: boolean;
 }
 
+interface Page {
+  readonly number: number;
+  readonly subjects: string[];
+  /** The number of the report that brought the page last; 0 before. */
+  turn: number;
+}
+
 interface OwnModel {
   readonly report: ModelReport;
+  pages: Page[];
   /** The number of its changes that Redis has; undefined if Redis may lack some. */
   toldAt: number | undefined;
 }
@@ -34,9 +47,10 @@ interface OwnModel {
 interface Sent {
   readonly fields: ReportField[];
   readonly sums: Map<string, readonly number[]>;
+  readonly pages: Page[];
   /** Models of which Redis then has everything, with the number of their changes. */
   readonly whole: Map<OwnModel, number>;
-  /** How many parts Redis then knows that there are. */
+  /** How many pages Redis then knows that there are. */
   count: number;
 }
 
@@ -51,13 +65,15 @@ interface Terms {
 export class WorkerReports {
   readonly #worker: string;
   readonly #models: OwnModel[] = [];
-  /** By subject: the number of the part's field. */
-  readonly #numbers = new Map<string, number>();
-  /** By subject, the part that arrived last at the end. */
+  /** How many pages there are. */
+  #pages = 0;
+  /** How many reports have arrived. */
+  #arrived = 0;
+  /** By subject. */
   readonly #known = new Map<string, Known>();
   /** By subject: sums that have become part of the past, and count no more in this report. */
   readonly #base = new Map<string, readonly number[]>();
-  /** How many parts Redis knows that there are. */
+  /** How many pages Redis knows that there are. */
   #count = 0;
   #sent: Sent | undefined;
   /** On `World.now()`'s clock. */
@@ -69,10 +85,10 @@ export class WorkerReports {
   }
 
   add(report: ModelReport): void {
-    this.#models.push({ report, toldAt: undefined });
+    this.#models.push({ report, pages: [], toldAt: undefined });
   }
 
-  /** Whether parts wait that did not fit into the last report. */
+  /** Whether pages wait that did not fit into the last report. */
   get hasMore(): boolean {
     return this.#hasMore;
   }
@@ -85,10 +101,10 @@ export class WorkerReports {
     this.#sent = undefined;
     if (terms.isLast !== true && !this.#hasMore && now - this.#sentAt < EVERY_MS) return [];
     this.#hasMore = false;
-    const sent: Sent = { fields: [], sums: new Map(), whole: new Map(), count: this.#count };
+    const sent: Sent = { fields: [], sums: new Map(), pages: [], whole: new Map(), count: this.#count };
     for (const model of this.#models) if (model.report.changes !== model.toldAt) this.#add(model, sent, terms);
     if (sent.fields.length === 0) return [];
-    sent.count = this.#numbers.size;
+    sent.count = this.#pages;
     if (sent.count > this.#count) sent.fields.push({ field: this.#worker, figures: String(sent.count) });
     this.#sent = sent;
     this.#sentAt = now;
@@ -98,11 +114,10 @@ export class WorkerReports {
   /** Notes that Redis has the report of the last call of `next`. */
   arrived(): void {
     if (this.#sent === undefined) return;
-    const { sums: arrived, whole, count } = this.#sent;
-    for (const [subject, sums] of arrived) {
-      this.#known.delete(subject);
-      this.#known.set(subject, { sums, isSure: true });
-    }
+    const { sums: arrived, pages, whole, count } = this.#sent;
+    for (const [subject, sums] of arrived) this.#known.set(subject, { sums, isSure: true });
+    this.#arrived++;
+    for (const page of pages) page.turn = this.#arrived;
     for (const [model, changes] of whole) model.toldAt = changes;
     this.#count = count;
     this.#sent = undefined;
@@ -125,48 +140,54 @@ export class WorkerReports {
       );
     }
     this.#known.clear();
-    this.#numbers.clear();
+    this.#pages = 0;
+    for (const model of this.#models) model.pages = [];
     this.repeat();
   }
 
-  #add(model: OwnModel, { fields, sums: sent, whole }: Sent, { toRedis, isLast = false }: Terms): void {
+  #add(model: OwnModel, { fields, sums: sent, pages, whole }: Sent, { toRedis, isLast = false }: Terms): void {
+    const parts = this.#partsOf(model);
     let size = 0;
     let isWhole = true;
-    for (const { subject, sums, lastAt } of this.#changed(model.report)) {
-      const last = lastAt === undefined ? 0 : Math.max(0, Math.floor(toRedis(lastAt)));
-      const field = partField(this.#worker, this.#numberOf(subject));
-      const figures = partText(subject, last, sums);
+    const changed = model.pages.filter(({ subjects }) => subjects.some((one) => parts.get(one)?.isThere === false));
+    for (const page of changed.toSorted((a, b) => a.turn - b.turn)) {
+      const own = page.subjects.flatMap((subject) => parts.get(subject) ?? []);
+      const texts = own.map(({ subject, sums, lastAt }) => {
+        const last = lastAt === undefined ? 0 : Math.max(0, Math.floor(toRedis(lastAt)));
+        return partText(subject, last, sums);
+      });
+      const [field, figures] = [pageField(this.#worker, page.number), pageText(texts)];
       const more = field.length + figures.length;
       isWhole = size === 0 || isLast || size + more <= MODEL_BYTES;
       if (!isWhole) break;
       size += more;
       fields.push({ field, figures });
-      sent.set(subject, sums);
+      pages.push(page);
+      for (const { subject, sums } of own) sent.set(subject, sums);
     }
     if (isWhole) whole.set(model, model.report.changes);
     else this.#hasMore = true;
   }
 
-  /** The parts that Redis may not have: first the version's own, then by their turns. */
-  #changed(report: ModelReport) {
-    const [first, ...others] = report.parts().flatMap(({ subject, sums: all, lastAt }) => {
+  /** The parts of a model by subject; each has a page. */
+  #partsOf(model: OwnModel) {
+    const parts = model.report.parts().map(({ subject, sums: all, lastAt }) => {
       const base = this.#base.get(subject);
       const sums = base === undefined ? all : all.map((sum, place) => sum - (base[place] ?? 0));
       const { sums: known = [], isSure = true } = this.#known.get(subject) ?? {};
       const isThere = sums.every((sum, place) => sum === (isSure ? (known[place] ?? 0) : 0));
-      return isThere ? [] : [{ subject, sums, lastAt }];
+      return { subject, sums, lastAt, isThere };
     });
-    if (first === undefined) return [];
-    const turns = new Map([...this.#known.keys()].map((subject, turn) => [subject, turn]));
-    const turnOf = ({ subject }: { readonly subject: string }) => turns.get(subject) ?? -1;
-    return [first, ...others.toSorted((a, b) => turnOf(a) - turnOf(b))];
-  }
-
-  #numberOf(subject: string): number {
-    const known = this.#numbers.get(subject);
-    if (known !== undefined) return known;
-    const number = this.#numbers.size;
-    this.#numbers.set(subject, number);
-    return number;
+    const paged = new Set(model.pages.flatMap(({ subjects }) => subjects));
+    for (const { subject, isThere } of parts) {
+      if (isThere || paged.has(subject)) continue;
+      let page = model.pages.at(-1);
+      if (page === undefined || page.subjects.length >= PARTS_A_PAGE) {
+        page = { number: this.#pages++, subjects: [], turn: 0 };
+        model.pages.push(page);
+      }
+      page.subjects.push(subject);
+    }
+    return new Map(parts.map((part) => [part.subject, part]));
   }
 }

@@ -2,7 +2,7 @@
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, list, text } from "../../redis/script.js";
 import { registryKeys } from "../keys.js";
-import { parsePart, type ReportPart } from "../pieces/report.js";
+import { partsOfPage, type ReportPart } from "../pieces/report.js";
 
 export interface Reports {
   /** Of workers that live, or that have gone and may come back. */
@@ -34,5 +34,5 @@ export async function readReportsAlone(redis: RedisClient): Promise<readonly Rep
 }
 
 function partsIn(values: readonly string[]): ReportPart[] {
-  return values.flatMap((value) => parsePart(value) ?? []);
+  return values.flatMap(partsOfPage);
 }

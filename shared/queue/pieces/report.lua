@@ -1,10 +1,11 @@
--- report.lua: what workers have counted since their start. The heartbeat brings the parts that have
--- changed, so a part is written whole and never read on the way.
---   key `reports`  hash: `<worker>` -> the number of the worker's parts, and `<worker> <n>` -> its
---                  nth part, from 0 on (records/reports.ts)
+-- report.lua: what workers have counted since their start. The heartbeat brings the pages that have
+-- changed, so a page is written whole and never read on the way. A page has some parts
+-- (records/reports.ts), with a line for each.
+--   key `reports`  hash: `<worker>` -> the number of the worker's pages, and `<worker> <n>` -> its
+--                  nth page, from 0 on
 --   key `past`     hash: the subject of a part -> the sums over the workers that are gone, as a part
 -- record report: unpackReport packReport
-local REPORT_MOST, REPORT_PAGE = 10000, 500
+local REPORT_MOST, REPORT_PAGE = 10000, 300
 
 -- Returns the sums of two parts, place by place. A place that only one part has counts, too: a
 -- later version of Baton may report more.
@@ -27,9 +28,11 @@ local function foldReport(reports, past, worker)
   for from = 0, count - 1, REPORT_PAGE do
     local fields, parts, subjects, values = {}, {}, {}, {}
     for n = from, math.min(from + REPORT_PAGE, count) - 1 do fields[#fields + 1] = worker .. ' ' .. n end
-    for _, text in ipairs(redis.call('HMGET', reports, unpack(fields))) do
-      local part = text and unpackReport(text)
-      if part then parts[#parts + 1], subjects[#subjects + 1] = part, part.subject end
+    for _, page in ipairs(redis.call('HMGET', reports, unpack(fields))) do
+      for line in (page or ''):gmatch('[^\n]+') do
+        local part = unpackReport(line)
+        if part then parts[#parts + 1], subjects[#subjects + 1] = part, part.subject end
+      end
     end
     local before = #parts > 0 and redis.pcall('HMGET', past, unpack(subjects)) or {}
     for i = 1, #parts do

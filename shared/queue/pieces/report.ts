@@ -58,9 +58,14 @@ export interface ReportField {
   readonly figures: string;
 }
 
-/** @param n how many parts the worker had before */
-export function partField(worker: string, n: number): string {
+/** @param n how many pages the worker had before */
+export function pageField(worker: string, n: number): string {
   return `${worker} ${n}`;
+}
+
+/** @param parts from `partText` */
+export function pageText(parts: readonly string[]): string {
+  return parts.join("\n");
 }
 
 /** Names a part among the parts of all versions. A model's name holds no slash. */
@@ -79,8 +84,12 @@ export function addedSums(a: readonly number[] = [], b: readonly number[] = []):
   return Array.from({ length: Math.max(a.length, b.length) }, (_, i) => (a[i] ?? 0) + (b[i] ?? 0));
 }
 
-/** @returns undefined for the number of a worker's parts, and for the text of a person */
-export function parsePart(text: string): ReportPart | undefined {
+/** @returns nothing for the number of a worker's pages, and for the text of a person */
+export function partsOfPage(text: string): ReportPart[] {
+  return text.split("\n").flatMap((line) => parsePart(line) ?? []);
+}
+
+function parsePart(text: string): ReportPart | undefined {
   const { subject, last, sums } = report.read(text) ?? {};
   if (subject === undefined || last === undefined || sums === undefined) return undefined;
   const [, model, version, word, n] = /^([^/]+)\/([^/]+)(?:\/([a-z]+) (\d+))?$/.exec(subject) ?? [];

@@ -25,6 +25,8 @@ const KINDS: readonly { readonly label: string; readonly pattern: RegExp; readon
   { label: "responses", pattern: /(?<="response_stats":)\{.*?\}(?=,"batch_stats")/g },
   { label: "count", pattern: /(?<="ns":|"inference_count":|"execution_count":)\d+|(?<="count":)\d+(?=,"ns")/g },
   { label: "ms", pattern: /(?<="last_inference":)\d+/g },
+  { label: "times", pattern: /(?<="at":)\[[^\]]*\]/g },
+  { label: "points", pattern: /(?<="series":)\{.*\}(?=\})/g },
   { label: "port", pattern: /(?<=127\.0\.0\.1:)\d{4,5}\b/g },
 ];
 
