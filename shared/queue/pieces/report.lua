@@ -3,7 +3,8 @@
 -- (records/reports.ts), with a line for each.
 --   key `reports`  hash: `<worker>` -> the number of the worker's pages, and `<worker> <n>` -> its
 --                  nth page, from 0 on
---   key `past`     hash: the subject of a part -> the sums over the workers that are gone, as a part
+--   key `past`     hash: the subject of a part -> a part with the sums over the workers that are
+--                  gone
 -- record report: unpackReport packReport
 local REPORT_MOST, REPORT_PAGE = 10000, 300
 
