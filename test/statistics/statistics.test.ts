@@ -4,7 +4,9 @@ import { useFleet } from "../support/fleet/use-fleet.js";
 import { readUntil, until } from "../support/until.js";
 import { infer, runsOf, settled, simple, statistics, step } from "./load.js";
 
-const running = useFleet({ models: ["accumulate", "simple", "picky"], gateways: 2, workers: 2 });
+/** An observer would read reports, too. */
+const env = { BATON_HISTORY: "false" };
+const running = useFleet({ models: ["accumulate", "simple", "picky"], gateways: 2, workers: 2, env });
 const none = { count: 0, ns: 0 };
 const urls = () => running.fleet.urls;
 const someUrl = (i: number) => urls()[i % urls().length] ?? "";
