@@ -22,6 +22,7 @@ import { asyncApi, asyncApiEndpoints } from "./api/streams/asyncapi.js";
 import { durableStreamEndpoints } from "./api/streams/durable-stream.js";
 import { eventEndpoints } from "./api/streams/events.js";
 import { webSocketEndpoints } from "./api/streams/websocket.js";
+import { statisticsEndpoints } from "./api/statistics.js";
 import { subscriptionEndpoints } from "./api/subscriptions.js";
 import { settingsEndpoints } from "./api/settings.js";
 import { tenantEndpoints } from "./api/tenants.js";
@@ -82,6 +83,7 @@ function group<S>(
 
 /** Groups of the same noun stand side by side. */
 export const groups: readonly Group[] = [
+  group("Triton's paths", statisticsEndpoints, ({ statistics }) => statistics),
   group("Triton's paths", kserveEndpoints, (parts) => parts),
   group("Fleet", fleetEndpoints, ({ fleet }) => fleet),
   group("Fleet", settingsEndpoints, ({ settings }) => settings),

@@ -19,6 +19,7 @@ import { hasScope } from "./auth/owner/scopes.js";
 import { authTerms } from "./auth/settings.js";
 import { gatewayConfig, type GatewayConfig } from "./config.js";
 import { openCertificates } from "#shared/http/certificates.js";
+import { Observer } from "./fleet/observer.js";
 import { askingOf, type Guard } from "./http/guard.js";
 import { HttpCounts } from "./http/counts.js";
 import { RequestAudit } from "./http/request-audit.js";
@@ -28,7 +29,7 @@ import { authOf, openAdministration, openAuth } from "./open-auth.js";
 import { openApp } from "./open-app.js";
 import { WebSocketEndpoint } from "./api/streams/websocket.js";
 import { startServer } from "./server.js";
-import { openParts } from "./service/open.js";
+import { openParts, type Parts } from "./service/open.js";
 import { servicesOf } from "./service/services.js";
 import { FrontDoor } from "./http/traces/front-door.js";
 import { parseRanges } from "./webhooks/addresses.js";
@@ -63,6 +64,7 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
   );
   const leave = () => lifecycle.close();
   const parts = await openParts({ kind: "gateway", name, config, auth, leave, audit, metrics, log }, lifecycle);
+  if (config.BATON_HISTORY) beginToObserve(parts, name, lifecycle, log);
   const shared = servicesOf(parts, config, log, audit);
   const peers = new Peers(parseRanges(config.BATON_TRUSTED_PROXIES));
   const requestAudit = new RequestAudit(audit, peers);
@@ -107,6 +109,23 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
   });
   log.info({ gateway: name, port: server.port }, "gateway listening");
   return lifecycle;
+}
+
+/** Observes the fleet in turn with other gateways, until the process ends. */
+function beginToObserve(
+  { redis, deployment, queueLimits, fleet }: Parts,
+  gateway: string,
+  lifecycle: Lifecycle,
+  log: Logger,
+): void {
+  const { buckets } = deployment;
+  const leaving = new AbortController();
+  const turns = new Observer({ redis, gateway, buckets, limits: queueLimits, fleet, cells, log });
+  const observing = turns.watch(leaving.signal);
+  lifecycle.onClose("observer", async () => {
+    leaving.abort();
+    await observing;
+  });
 }
 
 /** Whether a request to the metrics has a key of an operator. */

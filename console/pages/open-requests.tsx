@@ -27,7 +27,7 @@ const columns: readonly Column<Open>[] = [
   { title: "Since", width: "150px", cell: ({ admitted_at: at }) => <Time at={at} /> },
 ];
 
-/** A user chooses the model, since a page asks for one list at a time, however many models there are. */
+/** A user chooses the model, since a page asks for one list at a time. */
 export function OpenRequestsOfModel() {
   const { models = [] } = useFleet().answer.value ?? {};
   const names = [...new Set(models.map(({ name }) => name))].toSorted();

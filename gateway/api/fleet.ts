@@ -1,9 +1,11 @@
 /** `/v2/fleet`: the workers, the models that they serve, and the load of the queue. */
 import { z } from "zod";
 import { durabilities } from "#shared/durability.js";
+import { InferenceError } from "#shared/errors.js";
 import type { Fleet } from "../fleet/watch.js";
 import { jsonReply } from "../formats/reply.js";
 import { endpointsOf } from "./endpoint/endpoint.js";
+import { pageSize, type Parameter } from "./endpoint/parameters.js";
 
 const endpoint = endpointsOf<Fleet>();
 
@@ -117,6 +119,31 @@ const targetsShape = () =>
     }),
   );
 
+const historyShape = () =>
+  z.strictObject({
+    step_ms: count,
+    at: z.array(count),
+    series: z.record(z.string(), z.record(z.string(), z.array(count.nullable()))),
+  });
+
+const minutes: Parameter<number> = {
+  ...pageSize(15, 30),
+  says: "How far the answer goes back.",
+};
+
+/** Each model of an answer has thousands of values. */
+const MOST_MODELS = 100;
+
+const models: Parameter<readonly string[] | undefined> = {
+  schema: { type: "string" },
+  says: "The names of models, comma-separated; absent: all.",
+  read([given], name) {
+    const names = given?.split(",");
+    if (names === undefined || names.length <= MOST_MODELS) return names;
+    throw new InferenceError("invalid_argument", `${name} may name ${MOST_MODELS} models`);
+  },
+};
+
 export const fleetEndpoints = [
   endpoint({
     method: "GET",
@@ -144,5 +171,18 @@ export const fleetEndpoints = [
     does: "Names every process with metrics for Prometheus (`http_sd`); the token of metrics opens the path, too.",
     answers: { 200: { says: "The addresses of metrics.", shape: targetsShape } },
     handle: async (_, fleet) => jsonReply(await fleet.targets()),
+  }),
+  endpoint({
+    method: "GET",
+    path: "/v2/fleet/history",
+    right: "operator",
+    isTenantOptional: true,
+    does: "Shows how the queue and the work of each model stood in the last minutes.",
+    query: { minutes, models },
+    answers: {
+      200: { says: "A value for each time and model; null for a time of which nothing is known.", shape: historyShape },
+    },
+    refusals: ["unavailable"],
+    handle: async ({ query }, fleet) => jsonReply(await fleet.history(query.minutes, query.models)),
   }),
 ];

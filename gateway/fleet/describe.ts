@@ -3,17 +3,16 @@
  * the load of its lanes in Redis now.
  */
 import type { Announcement } from "#shared/contract/announcement.js";
-import { fixedError } from "#shared/errors.js";
 import type { QueueLimits } from "#shared/queue/admission/limits.js";
 import { readAllLoads } from "#shared/queue/pieces/load.js";
 import { pinOf, pinText } from "#shared/queue/address.js";
 import { bucketTag } from "#shared/queue/bucket-tag.js";
 import { GROUP, laneKeys, registryKeys } from "#shared/queue/keys.js";
 import { readProcesses, type ListedProcess } from "#shared/queue/note-process.js";
-import { dropIfSilent, masterFor, type RedisClient } from "#shared/redis/connect.js";
-import { isTransient } from "#shared/retry.js";
+import { masterFor, type RedisClient } from "#shared/redis/connect.js";
 import type { Unserved } from "./buckets.js";
 import type { GoneBack } from "./gone-back.js";
+import { orUnavailable } from "./or-unavailable.js";
 
 export interface AskedLoad {
   readonly redis: RedisClient;
@@ -83,16 +82,6 @@ export async function scrapeTargets(
   return all.flatMap(({ kind, name, metrics }) =>
     metrics === undefined ? [] : [{ targets: [metrics], labels: { baton_role: kind, baton_process: name } }],
   );
-}
-
-async function orUnavailable<T>(redis: RedisClient, ask: () => Promise<T>): Promise<T> {
-  try {
-    return await ask();
-  } catch (error) {
-    dropIfSilent(redis, error);
-    if (!isTransient(error)) throw error;
-    throw fixedError("unavailable", "fleet", { cause: error });
-  }
 }
 
 async function description(

@@ -4,12 +4,15 @@
  * data back, so the log and `GET /v2/fleet` say so.
  */
 import type { Logger } from "pino";
+import { cells } from "#shared/metrics/cells.js";
 
 export class GoneBack {
   readonly #log: Logger;
   #times = 0;
   #lostCalls = 0;
   #lastAt = "";
+
+  readonly #total = cells.counter("baton_gone_back_total");
 
   constructor(log: Logger) {
     this.#log = log;
@@ -22,6 +25,7 @@ export class GoneBack {
    */
   note({ acknowledged, last }: { readonly acknowledged: number; readonly last: number }, bucket?: number): void {
     this.#times++;
+    cells.add(this.#total);
     this.#lostCalls += acknowledged - last;
     this.#lastAt = new Date().toISOString();
     this.#log.error({ bucket, acknowledged, last }, `redis has gone back in time: ${WHAT}`);

@@ -17,7 +17,7 @@ import { cells } from "#shared/metrics/cells.js";
 import { dropIfSilent, type RedisClient } from "#shared/redis/connect.js";
 import { delay, within } from "#shared/retry.js";
 import { realWorld, type World } from "#shared/world.js";
-import { BucketWatch, PATIENCE_MS } from "./buckets.js";
+import { BucketWatch, PATIENCE_MS, type Unserved } from "./buckets.js";
 import {
   describeFleet,
   loadOfTenant,
@@ -27,6 +27,7 @@ import {
   type TenantLoad,
 } from "./describe.js";
 import type { GoneBack } from "./gone-back.js";
+import { historyOf, type FleetHistory } from "./history.js";
 import { directoryOf, type ModelDirectory } from "./models.js";
 
 const EVERY_MS = 250;
@@ -64,6 +65,12 @@ export interface Fleet {
    * @throws InferenceError `unavailable` while the gateway cannot ask Redis
    */
   loadOf(tenant: string): Promise<TenantLoad>;
+  /**
+   * Gives the answer of `GET /v2/fleet/history`.
+   * @param models undefined for all
+   * @throws InferenceError `unavailable` while the gateway cannot ask Redis
+   */
+  history(minutes: number, models: readonly string[] | undefined): Promise<FleetHistory>;
 }
 
 export interface FleetSettings {
@@ -143,6 +150,29 @@ export class FleetWatch implements Fleet {
   /** How many requests all workers of a model hold at once; undefined if one does not say. */
   takenAtOnce(model: ServedModel): number | undefined {
     return this.#directory.takenAtOnce(model);
+  }
+
+  /** The live workers. */
+  get workers(): readonly Announcement[] {
+    return this.#workers;
+  }
+
+  /** Workers that have gone lately. */
+  get lapsed(): readonly Announcement[] {
+    return this.#lapsed;
+  }
+
+  get unserved(): readonly Unserved[] {
+    return this.#buckets.unserved;
+  }
+
+  /** Changes with each change of the members; undefined before the first look. */
+  get version(): string | undefined {
+    return this.#members?.version;
+  }
+
+  history(minutes: number, models: readonly string[] | undefined): Promise<FleetHistory> {
+    return historyOf(this.#settings.redis, minutes, models);
   }
 
   workerOf(boot: string): string | undefined {

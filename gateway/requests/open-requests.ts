@@ -1,13 +1,12 @@
 /** The requests of a caller for a model that have not ended, page by page. */
 import type { ServedModel } from "#shared/contract/announcement.js";
+import { decodeCorrelationId } from "#shared/contract/sequence.js";
 import { bucketTag } from "#shared/queue/bucket-tag.js";
-import { encodeRequestId, parseRequestName } from "#shared/queue/address.js";
+import { encodedIdOf, encodeRequestId, parseRequestName } from "#shared/queue/address.js";
 import { listOpen, type OpenRequest } from "#shared/queue/admission/list-open.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { askRedis } from "../admission/ask-redis.js";
-import { beginning, placeText, readPlace, type Place } from "../sequences/page.js";
-import { sequenceIdOf } from "../sequences/sequence-id.js";
-import type { PageTerms } from "../service/page.js";
+import { beginning, placeText, readPlace, type Place } from "./place.js";
 
 export const openStates = ["queued", "running"] as const;
 export type OpenState = (typeof openStates)[number];
@@ -34,7 +33,11 @@ export interface OpenSettings {
   readonly buckets: number;
 }
 
-export interface OpenAsked extends PageTerms {
+export interface OpenAsked {
+  /** The most requests of the page. */
+  readonly limit: number;
+  /** The `next` of the page before; undefined for the first page. */
+  readonly after: string | undefined;
   readonly tenant: string;
   readonly model: ServedModel;
   readonly version: string | undefined;
@@ -81,7 +84,7 @@ function describe(one: OpenRequest, { name: model, generator }: ServedModel, buc
     admitted_at: one.at === undefined ? null : new Date(one.at).toISOString(),
     // A rank is twice the level, and odd for a request that has waited past its time.
     priority: one.rank === undefined ? null : Math.floor(one.rank / 2),
-    sequence_id: one.sequence === "" ? null : sequenceIdOf(one.sequence),
+    sequence_id: one.sequence === "" ? null : decodeCorrelationId(encodedIdOf(one.sequence)).value,
     step: one.step ?? null,
     worker: one.worker === "" ? null : one.worker,
     deliveries: one.deliveries,

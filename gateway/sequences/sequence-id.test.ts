@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { sequenceName } from "#shared/queue/address.js";
 import { encodeCorrelationId } from "#shared/contract/sequence.js";
-import { beginning, placeText, readPlace } from "./page.js";
+import { beginning, placeText, readPlace } from "../requests/place.js";
 import { readSequenceId, sequenceIdOf } from "./sequence-id.js";
 
 const refused = expect.objectContaining({ code: "invalid_argument" }) as unknown;

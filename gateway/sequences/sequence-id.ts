@@ -62,7 +62,7 @@ export function sequenceIdOf(name: string): bigint | string {
   return decodeCorrelationId(encodedIdOf(name)).value;
 }
 
-/** @returns the beginnings of the names of all sequences whose ids begin with this text, and of some others */
+/** @returns beginnings of the names of all sequences whose ids begin so, and of some others */
 export function beginningsOf(tenant: string, prefix: string): string[] {
   // Three bytes of a string are four characters of its name, which do not depend on what follows.
   const bytes = Buffer.from(prefix, "utf8");

@@ -4,14 +4,15 @@
  */
 import { endSequence } from "#shared/queue/sequences/end.js";
 import { describeSequence } from "#shared/queue/sequences/describe.js";
-import { firstPage, listSequences, type Page } from "#shared/queue/sequences/list.js";
+import { firstPage } from "#shared/queue/pieces/page.js";
+import { listSequences, type Page } from "#shared/queue/sequences/list.js";
 import { rewind } from "#shared/queue/sequences/rewind.js";
 import type { SequenceState } from "#shared/queue/sequences/view.js";
 import { askRedis, changeInRedis } from "../admission/ask-redis.js";
 import type { ModelName } from "../fleet/models.js";
 import { checkVersion, isOfVersion, maxIdleMs, onceOf } from "../sequences/change.js";
 import { describeView, type SequenceDescription } from "../sequences/description.js";
-import { beginning, placeText, readPlace, type Place } from "../sequences/page.js";
+import { beginning, placeText, readPlace, type Place } from "../requests/place.js";
 import { mismatch, noCheckpoint, sequenceUnknown } from "../sequences/refusals.js";
 import { addressOf, beginningsOf, type Change, type Named, type OfModel } from "../sequences/sequence-id.js";
 import type { Caller } from "./caller.js";

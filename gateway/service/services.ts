@@ -4,6 +4,7 @@ import { SleepingStates } from "#shared/sleeping-states.js";
 import { CallingInference } from "../admission/client-calls.js";
 import type { Inference } from "../admission/inference.js";
 import type { Audit } from "../auth/audit.js";
+import { StatisticsService } from "../fleet/statistics.js";
 import type { Fleet } from "../fleet/watch.js";
 import { openSubscriptions } from "../subscriptions/open.js";
 import { parseRanges } from "../webhooks/addresses.js";
@@ -26,6 +27,8 @@ export interface Services {
   readonly inference: Inference;
   /** Finds models, and describes the fleet. */
   readonly fleet: Fleet;
+  /** Sums up what models have done. */
+  readonly statistics: StatisticsService;
   readonly requests: RequestService;
   readonly subscriptions: SubscriptionService;
   readonly sequences: SequenceService;
@@ -46,7 +49,15 @@ export function servicesOf(parts: Parts, config: ServiceConfig, log: Logger, aud
   return {
     inference: new CallingInference(parts.inference, bus),
     fleet,
-    requests: new RequestService({ redis, bus, relay, buckets, models: fleet, outcomeTtlMs: config.BATON_STREAM_TTL_MS }),
+    statistics: new StatisticsService(redis, fleet),
+    requests: new RequestService({
+      redis,
+      bus,
+      relay,
+      buckets,
+      models: fleet,
+      outcomeTtlMs: config.BATON_STREAM_TTL_MS,
+    }),
     subscriptions: new SubscriptionService({
       redis,
       relay,

@@ -6,7 +6,9 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** @typedef {{ title: string, unit: string, query: string, legend: string, says?: string }} Panel */
+/**
+ * @typedef {{ title: string, unit: string, query: string, legend: string, says?: string }} Panel
+ */
 
 /** @type {(title: string, unit: string, query: string, legend: string, says?: string) => Panel} */
 const panel = (title, unit, query, legend, says) => ({ title, unit, query, legend, ...(says && { says }) });

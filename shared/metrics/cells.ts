@@ -15,6 +15,12 @@ export interface Buckets {
   readonly bounds: readonly number[];
 }
 
+/** A value of a gauge. */
+export interface Sample {
+  readonly labels: Labels;
+  readonly value: number;
+}
+
 interface Series {
   readonly labels: Labels;
   /** The texts of its lines up to the value. */
@@ -80,7 +86,13 @@ export class Cells {
 
   /** Makes a series whose value `read` gives for each page. Equal labels have the sum of all. */
   show(name: FamilyName, labels: Labels, read: () => number): void {
-    this.#find(name, labels, 1).reads.push(read);
+    this.#find(name, labels, 0).reads.push(read);
+  }
+
+  /** Replaces all series of a gauge. Without samples the family leaves the page. */
+  replace(name: FamilyName, samples: readonly Sample[]): void {
+    this.#series.delete(name);
+    for (const { labels, value } of samples) this.show(name, labels, () => value);
   }
 
   add(cell: Cell, value = 1): void {

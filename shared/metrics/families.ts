@@ -4,6 +4,8 @@
  * process and the documentation are made from this table.
  */
 
+import { noticed, observed } from "./observed-families.js";
+
 export interface Family {
   readonly type: "counter" | "gauge" | "histogram";
   /** A sentence about the value, without line breaks. */
@@ -235,6 +237,8 @@ export const sections: Readonly<Record<string, Readonly<Record<string, Family>>>
   "Workers in the fleet": liveness,
   "Jobs, schedules and webhooks": jobs,
   "Brokers and the process": brokers,
+  "The queue of the fleet, from the observing gateway": observed,
+  "Losses of Redis": noticed,
 };
 
 export const families = {
@@ -247,6 +251,8 @@ export const families = {
   ...liveness,
   ...jobs,
   ...brokers,
+  ...observed,
+  ...noticed,
 } as const satisfies Readonly<Record<string, Family>>;
 
 export type FamilyName = keyof typeof families;

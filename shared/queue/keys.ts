@@ -160,6 +160,14 @@ export const registryKeys = {
    * process
    */
   processes: "{registry}:processes",
+  /** hash: what the workers have counted; see report.lua */
+  reports: "{registry}:reports",
+  /** hash: what workers had counted that are gone; see report.lua */
+  past: "{registry}:past",
+  /** string: the gateway that observes the fleet, for as long as it renews this */
+  observer: "{registry}:observer",
+  /** stream: how the fleet stood every few seconds; see history.ts */
+  history: "{registry}:history",
   /** hash: the settings that all processes of the deployment share */
   deployment: "{registry}:deployment",
 };

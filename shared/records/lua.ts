@@ -17,6 +17,7 @@
  */
 import * as counts from "./counts.js";
 import * as jobs from "./jobs.js";
+import * as reports from "./reports.js";
 import * as requests from "./requests.js";
 import * as sequences from "./sequence.js";
 import * as usages from "./usage.js";
@@ -30,6 +31,7 @@ type Declared = Pick<ListRecord<Fields>, "places"> & Partial<Pick<TextRecord<Fie
 const records: Readonly<Record<string, Declared>> = {
   ...counts,
   ...jobs,
+  ...reports,
   ...requests,
   ...sequences,
   ...usages,

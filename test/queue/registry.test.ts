@@ -106,7 +106,7 @@ describe("a worker that is buried", () => {
   const { lab, beat, quiet, join } = useRegistry();
 
   it("is left alone if it has beaten since", async () => {
-    const aliveUntil = (await join("a")) + LEASE_MS;
+    const aliveUntil = (await join("a")).redisNow + LEASE_MS;
     await new Promise((resolve) => setTimeout(resolve, 5));
     await beat("a");
     expect(await bury(lab.redis, "a", { why: "silent", aliveUntil }, [lab.lane])).toBe(false);
@@ -114,7 +114,7 @@ describe("a worker that is buried", () => {
   });
 
   it("is buried once, by whoever is first", async () => {
-    const aliveUntil = (await join("a")) + LEASE_MS;
+    const aliveUntil = (await join("a")).redisNow + LEASE_MS;
     const twice = [1, 2].map(() => bury(lab.redis, "a", { why: "silent", aliveUntil }, [lab.lane]));
     expect(await Promise.all(twice)).toEqual([true, false]);
     expect(await beat("a")).toMatchObject({ said: "unknown" });

@@ -11,6 +11,7 @@ import type { FamilyName } from "#shared/metrics/families.js";
 import type { Delivery } from "#shared/queue/entry.js";
 import { fates, type Fate } from "#shared/queue/work/commit/settlement.js";
 import { statePlaces, type LookUpCounts, type StatePlace } from "../sequence/states.js";
+import { ModelReport } from "./model-report.js";
 import type { Settled } from "./settle.js";
 
 /** The times of a run that several requests share, in ms. */
@@ -30,6 +31,14 @@ export interface Measured {
   readonly rows: number;
   /** On `performance.now()`'s clock. */
   readonly admittedAt: number;
+}
+
+/** The same of a stream. */
+export interface Generated {
+  /** When the worker took the stream on, on `performance.now()`'s clock. */
+  readonly begunAt: number;
+  /** The model's time for this stream. */
+  readonly ranMs: number;
 }
 
 /** Triton's words for why a request failed. */
@@ -65,6 +74,8 @@ export class ModelCounts implements LookUpCounts {
   /** Whether there was a takeover yet. Until then no request needs a look into the map. */
   #hasTakenOver = false;
   readonly #show: (name: FamilyName, read: () => number, labels?: Readonly<Record<string, string>>) => void;
+  /** The same for the statistics of the whole fleet. */
+  readonly report: ModelReport;
   /** Undefined for a generator, whose runs are no batches. */
   readonly batches: BatchCounts | undefined;
 
@@ -92,7 +103,8 @@ export class ModelCounts implements LookUpCounts {
     this.#takeovers = cells.counter("baton_takeovers_total", { ...labels, of });
     this.#recovery = cells.histogram("baton_recovery_seconds", labels);
     this.#show = (name, read, more) => cells.show(name, { ...labels, ...more }, read);
-    this.batches = streams === true ? undefined : new BatchCounts(cells, labels);
+    this.report = new ModelReport({ model, version });
+    this.batches = streams === true ? undefined : new BatchCounts(cells, labels, this.report);
   }
 
   /** Shows a value of the worker that each page reads anew. */
@@ -141,7 +153,7 @@ export class ModelCounts implements LookUpCounts {
     }
   }
 
-  #tookEffect({ outcome, state, deadReason, measured }: Settled, endedAt: number): void {
+  #tookEffect({ outcome, state, deadReason, measured, generated, admittedAt }: Settled, endedAt: number): void {
     const cells = this.#cells;
     if (state.action === "put") {
       cells.add(this.#checkpoints);
@@ -152,11 +164,21 @@ export class ModelCounts implements LookUpCounts {
       const { kind, body } = outcome;
       const read = readOutcome(kind, body);
       if (read.kind === "error" && read.code === "expired" && this.batches !== undefined) cells.add(this.#expired);
+      this.report.failed(endedAt - (admittedAt ?? endedAt), endedAt);
       return cells.add(this.#failures[read.kind === "error" ? reasonOf(read.code) : "OTHER"]);
     }
+    if (generated !== undefined) this.#generated(generated, admittedAt ?? endedAt, endedAt);
     cells.add(this.#success);
     cells.add(this.#rows, measured?.rows ?? 1);
+    this.report.succeeded(measured?.rows ?? 1, endedAt);
     if (measured !== undefined) this.batches?.ended(measured, endedAt);
+  }
+
+  /** Counts a stream as a run of its own, though the engine runs many streams together. */
+  #generated({ begunAt, ranMs }: Generated, admittedAt: number, endedAt: number): void {
+    const [requestMs, queueMs] = [endedAt - admittedAt, begunAt - admittedAt];
+    this.report.ran(1, 0, ranMs);
+    this.report.took({ requestMs, queueMs, inputMs: 0, inferMs: ranMs, outputMs: 0 });
   }
 }
 
@@ -176,8 +198,9 @@ export class BatchCounts {
   readonly #outputUs: Cell;
   readonly #queueSeconds: Buckets;
   readonly #stepSeconds: Buckets;
+  readonly #report: ModelReport;
 
-  constructor(cells: Cells, labels: Readonly<Record<string, string>>) {
+  constructor(cells: Cells, labels: Readonly<Record<string, string>>, report: ModelReport) {
     const one = (name: FamilyName) => cells.counter(name, labels);
     this.#cells = cells;
     this.#runs = one("nv_inference_exec_count");
@@ -195,14 +218,21 @@ export class BatchCounts {
     this.#outputUs = one("nv_inference_compute_output_duration_us");
     this.#queueSeconds = cells.histogram("baton_queue_seconds", labels);
     this.#stepSeconds = cells.histogram("baton_step_seconds", labels);
+    this.#report = report;
   }
 
   /** Counts a run of the model, with or without success. */
-  ran(rows: number, ranMs: number): void {
+  ran(rows: number, inputMs: number, ranMs: number): void {
     const cells = this.#cells;
+    this.#report.ran(rows, inputMs, ranMs);
     cells.add(this.#runs);
     cells.observe(this.#runRows, rows);
     cells.add(this.#busySeconds, seconds(ranMs));
+  }
+
+  /** Counts the time in which the outputs of a run were taken apart. */
+  tookApart(rows: number, outputMs: number): void {
+    this.#report.tookApart(rows, outputMs);
   }
 
   /** Counts a batch that ran, once. */
@@ -228,6 +258,7 @@ export class BatchCounts {
     cells.add(this.#inputUs, microseconds(inputMs));
     cells.add(this.#inferUs, microseconds(ranMs));
     cells.add(this.#outputUs, microseconds(outputMs));
+    this.#report.took({ requestMs: stepMs, queueMs, inputMs, inferMs: ranMs, outputMs });
     cells.observe(this.#queueSeconds, seconds(queueMs));
     cells.observe(this.#stepSeconds, seconds(stepMs));
   }

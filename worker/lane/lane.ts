@@ -23,6 +23,7 @@ import { passed } from "#shared/stages.js";
 import { realWorld, type World } from "#shared/world.js";
 import { States, type Sleeping } from "../sequence/states.js";
 import { ModelCounts } from "./counts.js";
+import type { ModelReport } from "./model-report.js";
 import type { StepTraces } from "../trace/step-traces.js";
 import { Holdings, hold, type Arrival, type Batching, type GoneWorker, type Held, type Intake } from "./holdings.js";
 import type { OutageGuard } from "./outage-guard.js";
@@ -173,6 +174,10 @@ export class RunningLane implements Intake {
 
   get holdings(): Holdings {
     return this.#context.holdings;
+  }
+
+  get report(): ModelReport {
+    return this.#context.counts.report;
   }
 
   /** Takes in steps that a takeover has found for these lanes. */

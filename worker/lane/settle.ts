@@ -10,7 +10,7 @@ import { isReplyError } from "#shared/redis/script.js";
 import { callGroups } from "#shared/redis/slots.js";
 import { requestName } from "#shared/queue/address.js";
 import { bucketTag } from "#shared/queue/bucket-tag.js";
-import type { Measured, ModelCounts } from "./counts.js";
+import type { Generated, Measured, ModelCounts } from "./counts.js";
 import type { Publication, ReplyPublisher } from "./publish.js";
 import { commit } from "#shared/queue/work/commit/commit.js";
 import type { Fate, Settlement } from "#shared/queue/work/commit/settlement.js";
@@ -25,6 +25,13 @@ export interface Settled extends Settlement {
   readonly checkpoint: Checkpoint | undefined;
   /** Undefined if no model ran the request, and for a stream. */
   readonly measured?: Measured | undefined;
+  /** The run of a stream; undefined for other requests. */
+  readonly generated?: Generated | undefined;
+  /**
+   * When a stream, or another request that failed, was admitted, on `World.now()`'s clock;
+   * undefined if that is unknown.
+   */
+  readonly admittedAt?: number | undefined;
 }
 
 /** The means of settling, made once for a model. */

@@ -25,6 +25,7 @@ import { LivenessCounts } from "./counts.js";
 import { Reclaimer, type HeldModel } from "./reclaimer.js";
 import { callOut, listenForCalls } from "./grave-calls.js";
 import { APART_MS } from "./judge.js";
+import { WorkerReports } from "./reports.js";
 import { asksWith, beatEvery, followsAt, JITTER, silenceAfter } from "./pace.js";
 import { Watch } from "./watch.js";
 
@@ -66,6 +67,7 @@ export class Liveness {
   readonly #watch: Watch;
   readonly #reclaimer: Reclaimer;
   readonly #counts = new LivenessCounts();
+  readonly #reports: WorkerReports;
   readonly #ended = new AbortController();
   #nap = new AbortController();
   #announced: { readonly announcement: Announcement; readonly lanes: readonly Lane[] } | undefined;
@@ -94,6 +96,7 @@ export class Liveness {
     const onBuried = (lanes: readonly Lane[]) => bus !== undefined && callOut(bus, lanes);
     this.#watch = new Watch({ ...settings, world, connection: this.#connection, counts: this.#counts, onBuried });
     this.#reclaimer = new Reclaimer({ ...settings, world });
+    this.#reports = new WorkerReports(settings.worker);
   }
 
   /** Number of workers in the fleet, this worker included, by the last answer. */
@@ -107,6 +110,7 @@ export class Liveness {
    */
   register(model: HeldModel): void {
     this.#reclaimer.add(model);
+    if (model.report !== undefined) this.#reports.add(model.report);
   }
 
   /** Resolves when no takeover for the model is under way. The caller may then drain the lanes. */
@@ -149,6 +153,7 @@ export class Liveness {
     if (this.#announced === undefined) return;
     const { lanes } = this.#announced;
     const depart = async () => {
+      await this.#reportAll();
       const left = await ownedByLane(redis, worker, lanes);
       await bury(
         redis,
@@ -159,6 +164,17 @@ export class Liveness {
     };
     await retrying(depart, { budgetMs: LEAVE_BUDGET_MS, world: this.#world });
   }
+
+  /** Sends what no beat has brought. The burial that follows keeps it. */
+  async #reportAll(): Promise<void> {
+    const { redis, worker, leaseMs } = this.#settings;
+    const report = this.#reports.next(this.#world.now(), { toRedis: this.#toRedis, isLast: true });
+    if (report.length === 0) return;
+    const { said } = await heartbeat(redis, { worker, leaseMs, silentMs: undefined, connection: undefined, report });
+    if (said === "noted") this.#reports.arrived();
+  }
+
+  readonly #toRedis = (at: number): number => this.#settings.clocks.of(registryKeys.workers).toRedis(at);
 
   async #beatWhileOpen(): Promise<void> {
     while (!this.#ended.signal.aborted) {
@@ -192,7 +208,7 @@ export class Liveness {
 
   /** The time until the next beat, in ms: shortest if that beat may decide about a worker. */
   #pause(): number {
-    if (this.#watch.isCurious) return APART_MS;
+    if (this.#watch.isCurious || this.#reports.hasMore) return APART_MS;
     return beatEvery(this.#living, this.#settings.leaseMs) * (1 - JITTER + this.#world.random() * 2 * JITTER);
   }
 
@@ -203,10 +219,12 @@ export class Liveness {
     const asks = mayAsk && (this.#watch.isCurious || this.#world.random() < asksWith(this.#living));
     const silentMs = asks ? silenceAfter(this.#living, leaseMs) : undefined;
     const connection = name === this.#noted ? undefined : name;
+    if (connection !== undefined) this.#reports.repeat();
+    const report = this.#reports.next(this.#world.now(), { toRedis: this.#toRedis });
     this.#isCalled = false;
     let answer: BeatAnswer;
     try {
-      answer = await heartbeat(redis, { worker, leaseMs, silentMs, connection });
+      answer = await heartbeat(redis, { worker, leaseMs, silentMs, connection, report });
     } catch (error) {
       return this.#giveUpWaiting(error);
     }
@@ -228,6 +246,7 @@ export class Liveness {
       await this.#dropLost();
     } else {
       this.#noted = name;
+      this.#reports.arrived();
       const { news, graves, redisNow } = answer;
       if (news !== undefined) {
         this.#living = news.living;
@@ -256,7 +275,8 @@ export class Liveness {
     if (this.#announced === undefined) return;
     const { redis, clocks, leaseMs } = this.#settings;
     const { name: connection } = this.#connection;
-    const redisNow = await announce(redis, { ...this.#announced, leaseMs, connection });
+    const { redisNow, isReportPast } = await announce(redis, { ...this.#announced, leaseMs, connection });
+    if (isReportPast) this.#reports.startAfterPast();
     clocks.of(registryKeys.workers).observe(redisNow);
     this.#noted = connection;
   }

@@ -14,12 +14,15 @@ import type { RedisClocks } from "#shared/redis/clock.js";
 import { delay } from "#shared/retry.js";
 import type { World } from "#shared/world.js";
 import type { Holdings, Intake } from "../lane/holdings.js";
+import type { ModelReport } from "../lane/model-report.js";
 
 /** The parts of an open model that liveness needs. */
 export interface HeldModel {
   readonly queue: ModelQueue;
   readonly holdings: Pick<Holdings, "has" | "unbegun" | "drop" | "leave" | "leftBy">;
   readonly intake: Pick<Intake, "suspectRoom" | "accept" | "doubt">;
+  /** What the model counts for the statistics of the fleet; absent if nothing counts. */
+  readonly report?: ModelReport;
 }
 
 export interface ReclaimerSettings {

@@ -4,7 +4,7 @@
  * makes calls larger, not more frequent.
  */
 import type { Logger } from "pino";
-import { storeOutcome, outcomeOf } from "#shared/contract/outcome.js";
+import { storeOutcome, outcomeOf, readOutcome } from "#shared/contract/outcome.js";
 import { fixedError, type InferenceError } from "#shared/errors.js";
 import { bucketTag } from "#shared/queue/bucket-tag.js";
 import { callGroups } from "#shared/redis/slots.js";
@@ -133,8 +133,11 @@ export class Committer {
     const commit = async () => {
       try {
         await publisher.complete(stream);
-        const { held, ranMs, bytesOut } = stream;
-        const fates = await settle(settler, [{ ...settled, spent: spentOf(held, ranMs, bytesOut) }]);
+        const { held, begunAt, ranMs, bytesOut } = stream;
+        const { admittedAt } = held;
+        const generated = { begunAt, ranMs };
+        const spent = spentOf(held, ranMs, bytesOut);
+        const fates = await settle(settler, [{ ...settled, spent, admittedAt, generated }]);
         if (fates.committed > 0) counts.ended(stream, settled, stopwatch());
         owner.release(stream);
       } catch (error) {
@@ -216,6 +219,15 @@ export class Committer {
     for (const [i, [stream, pending]] of batch.entries()) this.#handle(words[i] ?? "lost", stream, pending, appendedAt);
   }
 
+  #countResponses(stream: Stream, first: number, records: number, ending: Settled | undefined, now: number): void {
+    const report = this.#settings.settler.counts?.report;
+    for (let i = 0; i < records; i++) {
+      const how = i === records - 1 && ending !== undefined ? endOf(ending) : "success";
+      report?.responded(first + i, how, i === 0 ? now - stream.respondedAt : 0);
+    }
+    stream.respondedAt = now;
+  }
+
   /** @param now when the script had answered */
   #handle(word: Appended, stream: Stream, pending: Pending, now: number): void {
     const { owner, publisher, counts, log } = this.#settings;
@@ -223,6 +235,7 @@ export class Committer {
     const { request } = stream.held.delivery;
     if (word === "appended") {
       counts.appended(stream, { ...pending, records: records.length }, now);
+      this.#countResponses(stream, first, records.length, ending, now);
       publisher.publish(stream, first, records, ending !== undefined);
       if (ending !== undefined) this.settle(stream, ending);
       return;
@@ -244,4 +257,9 @@ export class Committer {
   }
 }
 
-/** An empty message sends readers to the log, because the record is too large for NATS. */
+/** How the last response of a stream counts. */
+function endOf({ outcome }: Settled): "success" | "fail" | "cancel" {
+  if (outcome.kind !== "error") return "success";
+  const read = readOutcome(outcome.kind, outcome.body);
+  return read.kind === "error" && read.code === "cancelled" ? "cancel" : "fail";
+}

@@ -76,7 +76,9 @@ export class Stream implements StreamFacts {
   /** Bytes of the records that this worker's engine made. */
   bytesOut = 0;
   /** When the loop took the stream on, on `performance.now()`'s clock. */
-  readonly #begunAt = performance.now();
+  readonly begunAt = performance.now();
+  /** When the last record came into the log, for figures; at first `begunAt`. */
+  respondedAt = this.begunAt;
   #state: StreamState = { kind: "preparing" };
 
   constructor({ held, takenOver, spec, sharer, labels }: StreamFacts) {
@@ -117,7 +119,7 @@ export class Stream implements StreamFacts {
 
   /** The time since which the engine has given no record, on `performance.now()`'s clock. */
   get silentSince(): number {
-    return this.#state.kind === "generating" ? this.#state.heardAt : this.#begunAt;
+    return this.#state.kind === "generating" ? this.#state.heardAt : this.begunAt;
   }
 
   /** preparing → waiting */
@@ -132,7 +134,7 @@ export class Stream implements StreamFacts {
 
   /** preparing, waiting or suspected → generating */
   enterEngine({ next, prompt }: NewGeneration): void {
-    this.#enter({ kind: "generating", next, heardAt: this.#begunAt });
+    this.#enter({ kind: "generating", next, heardAt: this.begunAt });
     this.figures.joinedAt = performance.now();
     this.figures.prompt = prompt.length;
   }

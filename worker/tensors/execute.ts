@@ -138,9 +138,10 @@ function fits({ states, batching }: ServingModel, tensors: readonly Tensor[] | u
  *
  * @param deadReason the reason if the request goes to the dead stream; otherwise undefined
  */
-export function failSequence({ delivery }: Held, error: InferenceError, deadReason?: string): Settled {
+export function failSequence({ delivery, admittedAt }: Held, error: InferenceError, deadReason?: string): Settled {
   return {
     delivery,
+    admittedAt,
     outcome: storeOutcome(outcomeOf(error)),
     state: { action: "fail" },
     deadReason,
@@ -171,12 +172,12 @@ async function runTogether(
     const ran = await running;
     if (ran === undefined) return undefined;
     const { ranMs } = ran;
-    limits.counts?.ran(rows, ranMs);
+    limits.counts?.ran(rows, inputMs, ranMs);
     const times = { begunAt: stopwatch() - ranMs, inputMs, ranMs, outputMs: 0 };
     const notes = { times, noteOf: noting(limits, times) };
     return { settlements: () => results(model, batch, ran, limits, notes), ranMs, runs: 1 };
   } catch (error) {
-    limits.counts?.ran(rows, 0);
+    limits.counts?.ran(rows, 0, 0);
     const reason = error instanceof Error ? error.message : String(error);
     if (batch.length === 1) {
       const noteOf = noting(limits, { begunAt: stopwatch(), ranMs: 0 });
@@ -268,6 +269,10 @@ function results(
   } finally {
     ran.letGo();
     times.outputMs = stopwatch() - since;
+    limits.counts?.tookApart(
+      batch.reduce((sum, { held }) => sum + held.rows, 0),
+      times.outputMs,
+    );
   }
 }
 
@@ -342,10 +347,11 @@ function modelError(held: Held, reason: string, noteOf: NoteOf): Settled {
  * is the initial state.
  */
 function unchanged(held: Held, error: InferenceError, noteOf: NoteOf): Settled {
-  const { delivery } = held;
+  const { delivery, admittedAt } = held;
   const action = delivery.start ? "drop" : "keep";
   return {
     delivery,
+    admittedAt,
     outcome: storeOutcome({ ...outcomeOf(error), note: noteOf(held) }),
     state: { action },
     deadReason: undefined,

@@ -213,7 +213,6 @@ const repositoryEndpoints = ["/v2/repository/index", "/v2/repository/:repository
   }),
 );
 
-/** `/v2/models/stats` stands before `/v2/models/:model`, which matches the same request. */
 export const kserveEndpoints: readonly Endpoint<KserveParts>[] = [
   ...serverEndpoints,
   ...refusedEndpoints,

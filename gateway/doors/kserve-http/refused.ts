@@ -6,15 +6,12 @@ import { z } from "zod";
 import { fixedError, InferenceError } from "#shared/errors.js";
 import type { Scope } from "../../auth/owner/scopes.js";
 import { endpointsOf, type Endpoint, type Method } from "../../api/endpoint/endpoint.js";
-import { forModel } from "../../api/endpoint/model-path.js";
 import { errorReply } from "../../formats/errors.js";
 import { jsonReply } from "../../formats/reply.js";
 
 const endpoint = endpointsOf<unknown>();
 
 export const refusedEndpoints = [
-  statistics("/v2/models/stats"),
-  ...forModel(statistics("/v2/models/:model/stats")),
   ...["load", "unload"].flatMap(modelControl),
   ...logging("/v2/logging", "logging"),
   ...["/v2/trace/setting", "/v2/models/:model/trace/setting"].flatMap((path) => logging(path, "trace")),
@@ -40,10 +37,6 @@ function refused(
       throw refuse();
     },
   });
-}
-
-function statistics(path: string): Endpoint<unknown> {
-  return refused("GET", path, "Refuses to give statistics.", () => unsupported("statistics"));
 }
 
 function logging(path: string, subject: "logging" | "trace"): Endpoint<unknown>[] {

@@ -16,6 +16,7 @@ const extensions = [
   "model_configuration",
   "binary_tensor_data",
   "parameters",
+  "statistics",
 ];
 
 /** @param name from the settings, because some of Triton's own clients insist on Triton's name */

@@ -4,7 +4,7 @@ import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, list, text } from "../../redis/script.js";
 import { GROUP } from "../keys.js";
 import { loadKeyOf } from "../pieces/load.js";
-import type { PageStart } from "../sequences/list.js";
+import type { PageStart } from "../pieces/page.js";
 
 export interface OpenRequest {
   /** The outcome's key without `out:`, `{tag}:model:tenant:request`. */

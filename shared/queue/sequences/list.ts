@@ -2,17 +2,9 @@
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, list, text } from "../../redis/script.js";
 import { modelTag } from "../keys.js";
+import type { PageStart } from "../pieces/page.js";
 import { keysOf, type SequenceAddress } from "./address.js";
 import { viewOf, type SequenceState, type SequenceView } from "./view.js";
-
-/** The beginning of a page within a bucket. */
-export interface PageStart {
-  readonly cursor: string;
-  /** The last name of the answers so far at this cursor; "" for none. */
-  readonly after: string;
-}
-
-export const firstPage: PageStart = { cursor: "0", after: "" };
 
 export interface Page {
   /** May be empty although there are more. */

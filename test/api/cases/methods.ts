@@ -52,6 +52,7 @@ export const PATHS = [
   "/v2/tickets",
   ...["", "/none"].map((rest) => `/v2/tenants${rest}`),
   "/v2/usage",
+  "/v2/fleet/history",
   "/v1/models",
   "/v1/models/none",
   "/v1/completions",

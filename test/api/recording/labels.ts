@@ -20,6 +20,13 @@ const KINDS: readonly { readonly label: string; readonly pattern: RegExp; readon
   { label: "process", pattern: /(?<=worker-1\.)[\da-f]{12}\b/g },
   { label: "count", pattern: /(?<="ms":|"progress":\{"tokens":)\d+/g },
   { label: "id", pattern: /(?<![\w-])[\w-]{18,}(?:\.[\w-]+)*/g, isNumbered: true },
+  // Statistics have times, and what ran together depends on the moment.
+  { label: "batches", pattern: /(?<="batch_stats":)\[[^\]]*\]/g },
+  { label: "responses", pattern: /(?<="response_stats":)\{.*?\}(?=,"batch_stats")/g },
+  { label: "count", pattern: /(?<="ns":|"inference_count":|"execution_count":)\d+|(?<="count":)\d+(?=,"ns")/g },
+  { label: "ms", pattern: /(?<="last_inference":)\d+/g },
+  { label: "times", pattern: /(?<="at":)\[[^\]]*\]/g },
+  { label: "points", pattern: /(?<="series":)\{.*\}(?=\})/g },
   { label: "port", pattern: /(?<=127\.0\.0\.1:)\d{4,5}\b/g },
 ];
 

@@ -27,9 +27,11 @@ const directory = directoryOf([
 ]);
 const loadOf = () => Promise.resolve({ requests: 0, bytes: 0 });
 const targets = () => Promise.resolve([]);
-const gateway = useGateway({ fleet: { directory, describe: () => fleet(), targets, loadOf }, isReady: () => ready });
+const history = () => Promise.resolve({ step_ms: 5_000, at: [], series: {} });
+const others = { targets, loadOf, history };
+const gateway = useGateway({ fleet: { directory, describe: () => fleet(), ...others }, isReady: () => ready });
 const bare = useGateway({
-  fleet: { directory: directoryOf([]), describe: () => Promise.resolve({}), targets, loadOf },
+  fleet: { directory: directoryOf([]), describe: () => Promise.resolve({}), ...others },
 });
 
 async function ask(path: string, method = "GET", body = ""): Promise<[status: number, body: unknown]> {
@@ -51,6 +53,7 @@ describe("server and model metadata", () => {
           "model_configuration",
           "binary_tensor_data",
           "parameters",
+          "statistics",
         ],
       },
     ]);
@@ -150,9 +153,6 @@ describe("the repository", () => {
 
 describe("a path that is not served", () => {
   it.each([
-    ["GET", "/v2/models/stats"],
-    ["GET", "/v2/models/typed/stats"],
-    ["GET", "/v2/models/typed/versions/1/stats"],
     ["GET", "/v2/logging"],
     ["POST", "/v2/logging"],
     ["GET", "/v2/trace/setting"],

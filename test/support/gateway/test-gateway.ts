@@ -62,6 +62,7 @@ export class TestGateway {
         directory,
         describe: () => Promise.resolve({ workers: [], steps: 2n ** 60n }),
         targets: () => Promise.resolve([]),
+        history: () => Promise.resolve({ step_ms: 5_000, at: [], series: {} }),
         loadOf: () => Promise.resolve({ requests: 0, bytes: 0 }),
       },
       inference: {

@@ -9,12 +9,14 @@
 --   KEYS.gone           zset of the workers that left or were declared dead
 --   KEYS.version        of the registry
 --   KEYS.left           set of the gone workers that left by themselves
+--   KEYS.reports        hash; see report.lua
+--   KEYS.past           hash; see report.lua
 --   ARGV.worker
 --   ARGV.announcement   JSON
 --   ARGV.leaseMs        the worker counts as living for so long without a beat
 --   ARGV.connection     the worker's connection or ''
 --   ARGV.graves[]       of the worker in its lanes
---   Returns Redis ms
+--   Returns {Redis ms, 1 if the past has all that the worker had reported; else 0}
 -- include ../../pieces/time.lua
 redis.call('ZADD', KEYS.workers, now + tonumber(ARGV.leaseMs), ARGV.worker)
 redis.call('HSET', KEYS.announcements, ARGV.worker, ARGV.announcement)
@@ -23,4 +25,5 @@ redis.call('ZREM', KEYS.gone, ARGV.worker)
 redis.call('SREM', KEYS.left, ARGV.worker)
 for i = 1, #ARGV.graves do redis.call('ZREM', KEYS.graves, ARGV.graves[i]) end
 redis.call('SET', KEYS.version, time[1] .. '.' .. time[2])
-return now
+local isPast = redis.call('HEXISTS', KEYS.reports, ARGV.worker) == 0 and redis.call('EXISTS', KEYS.past) == 1
+return {now, isPast and 1 or 0}

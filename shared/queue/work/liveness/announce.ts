@@ -1,13 +1,27 @@
 /** The typed wrapper of announce.lua: notes that a worker lives, and the models that it serves. */
 import type { Announcement } from "../../../contract/announcement.js";
 import type { RedisClient } from "../../../redis/connect.js";
-import { defineScript, integer } from "../../../redis/script.js";
+import { defineScript, integer, list } from "../../../redis/script.js";
 import type { Lane } from "../../address.js";
 import { graveOf, graveText } from "./graves.js";
 import { registryKeys } from "../../keys.js";
 
-const script = defineScript(new URL("./announce.lua", import.meta.url), integer, {
-  keys: ["workers", "graves", "announcements", "connections", "gone", "version", "left"],
+export interface Joined {
+  /** Redis time in ms. */
+  readonly redisNow: number;
+  /**
+   * Whether the past has all that the worker had reported: the fleet had forgotten the worker.
+   */
+  readonly isReportPast: boolean;
+}
+
+const decode = (reply: unknown): Joined => {
+  const [now, isPast] = list(reply);
+  return { redisNow: integer(now), isReportPast: integer(isPast) === 1 };
+};
+
+const script = defineScript(new URL("./announce.lua", import.meta.url), decode, {
+  keys: ["workers", "graves", "announcements", "connections", "gone", "version", "left", "reports", "past"],
   args: ["worker", "announcement", "leaseMs", "connection", { graves: [] }],
 });
 
@@ -20,8 +34,7 @@ export interface Joining {
   readonly lanes: readonly Lane[];
 }
 
-/** @returns Redis time in ms */
-export function announce(redis: RedisClient, { announcement, leaseMs, connection, lanes }: Joining): Promise<number> {
+export function announce(redis: RedisClient, { announcement, leaseMs, connection, lanes }: Joining): Promise<Joined> {
   const { worker } = announcement;
   return script(redis, registryKeys, {
     worker,

@@ -8,7 +8,7 @@ import { REMEMBERED_MS, registryKeys } from "../../keys.js";
 const answers = ["buried", "lives"] as const;
 
 const script = defineScript(new URL("./bury.lua", import.meta.url), (reply) => word(reply, answers), {
-  keys: ["workers", "graves", "announcements", "connections", "gone", "version", "left"],
+  keys: ["workers", "graves", "announcements", "connections", "gone", "version", "left", "reports", "past"],
   args: ["worker", "why", "aliveUntil", "leaseMs", "remembered", { graves: [] }],
 });
 

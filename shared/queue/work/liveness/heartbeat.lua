@@ -10,10 +10,15 @@
 --   KEYS.graves         zset of the open graves
 --   KEYS.announcements  hash
 --   KEYS.connections    hash
+--   KEYS.reports        hash; see report.lua
 --   ARGV.worker
 --   ARGV.leaseMs        the worker counts as living for so long without another beat
 --   ARGV.silentMs       ms of silence after which to name other workers, or '' to ask for nothing
 --   ARGV.connection     the worker's connection, if it has changed since the last beat; else ''
+--   ARGV.report[]       what the worker has counted: the fields of `reports` that have changed. The
+--                       append-only file gets them, so that sums outlive a restart of the server
+--     .field
+--     .figures
 --   Returns Redis ms                 the beat counts; the worker did not ask, and there is no grave
 --           {Redis ms, 'unknown'}    the worker is not among the living: it was declared dead, or
 --                                    never announced itself, or the registry was wiped. The script
@@ -35,6 +40,7 @@ if moved == 0 and not redis.call('ZSCORE', KEYS.workers, worker) then return {no
 -- Only a person deletes an announcement alone, so a look from time to time is enough.
 if asks and redis.call('HEXISTS', KEYS.announcements, worker) == 0 then return {now, 'unknown'} end
 if ARGV.connection ~= '' then redis.call('HSET', KEYS.connections, worker, ARGV.connection) end
+if #ARGV.report > 0 then redis.call('HSET', KEYS.reports, unpack(ARGV, ARGV.report.FIRST)) end
 
 local buried = redis.call('ZCARD', KEYS.graves)
 if buried == 0 and not asks then return now end

@@ -4,6 +4,7 @@
  */
 import { graveIn, type DatedGrave } from "./graves.js";
 import { registryKeys } from "../../keys.js";
+import type { ReportField } from "../../pieces/report.js";
 import type { RedisClient } from "../../../redis/connect.js";
 import { defineScript, integer, list, text, word } from "../../../redis/script.js";
 
@@ -18,6 +19,8 @@ export interface Beat {
   readonly silentMs: number | undefined;
   /** The worker's connection (`OwnConnection`) if it is new; otherwise undefined. */
   readonly connection: string | undefined;
+  /** The fields of the hash of reports that have changed, with their values; absent: none. */
+  readonly report?: readonly ReportField[];
 }
 
 /** A worker that has been silent. */
@@ -66,8 +69,8 @@ const script = defineScript(
     };
   },
   {
-    keys: ["workers", "graves", "announcements", "connections"],
-    args: ["worker", "leaseMs", "silentMs", "connection"],
+    keys: ["workers", "graves", "announcements", "connections", "reports"],
+    args: ["worker", "leaseMs", "silentMs", "connection", { report: ["field", "figures"] }],
   },
 );
 
@@ -85,11 +88,13 @@ function triples(items: readonly string[]): Silent[] {
   });
 }
 
-export function heartbeat(redis: RedisClient, { worker, leaseMs, silentMs, connection }: Beat): Promise<BeatAnswer> {
+export function heartbeat(redis: RedisClient, beat: Beat): Promise<BeatAnswer> {
+  const { worker, leaseMs, silentMs, connection, report = [] } = beat;
   return script(redis, registryKeys, {
     worker,
     leaseMs,
     silentMs: silentMs === undefined ? "" : Math.round(silentMs),
     connection: connection ?? "",
+    report,
   });
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { placeText, readPlace } from "./page.js";
+import { placeText, readPlace } from "./place.js";
 
 const BUCKETS = 16;
 

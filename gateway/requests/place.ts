@@ -1,6 +1,6 @@
 /** The beginning of a listing's next page, as a text that the client sends back. */
 import { InferenceError } from "#shared/errors.js";
-import { firstPage, type PageStart } from "#shared/queue/sequences/list.js";
+import { firstPage, type PageStart } from "#shared/queue/pieces/page.js";
 
 export interface Place extends PageStart {
   readonly bucket: number;

@@ -1,0 +1,158 @@
+/**
+ * The observer of the fleet. Every gateway may observe, and one at a time does: it renews its turn
+ * every five seconds, looks at the queue and at the reports of all workers, shows the figures of
+ * the fleet on its page of metrics, and appends a point to the history. If it dies, the turn is
+ * free after fifteen seconds at most, and another gateway waits for just this moment.
+ */
+import type { Logger } from "pino";
+import type { Cells } from "#shared/metrics/cells.js";
+import { appendPoint, endTurn, renewTurn, STEP_MS, takeTurn, TURN_MS } from "#shared/queue/admission/history.js";
+import type { LaneLook } from "#shared/queue/admission/look-at-lane.js";
+import type { QueueLimits } from "#shared/queue/admission/limits.js";
+import { readReports, readReportsAlone } from "#shared/queue/admission/read-reports.js";
+import { readProcesses } from "#shared/queue/note-process.js";
+import type { ReportPart } from "#shared/queue/pieces/report.js";
+import { dropIfSilent, type RedisClient } from "#shared/redis/connect.js";
+import { delay } from "#shared/retry.js";
+import { realWorld, type World } from "#shared/world.js";
+import { pointOf, show, sumsByModel, versionsOf, type Observed, type SumsAt } from "./observed.js";
+import { lookAtQueue } from "./queue-look.js";
+import { totalsOf } from "./totals.js";
+import type { FleetWatch } from "./watch.js";
+
+/** How long after a turn has ended a gateway tries to take it, in ms. */
+const AFTER_MS = 10;
+/** One of so many rounds reads the list of processes, which changes rarely. */
+const ROUNDS_PER_LIST = 6;
+
+export interface ObserverSettings {
+  readonly redis: RedisClient;
+  /** The name of this gateway. */
+  readonly gateway: string;
+  readonly buckets: number;
+  readonly limits: QueueLimits;
+  readonly fleet: Pick<FleetWatch, "workers" | "lapsed" | "unserved" | "version">;
+  readonly cells: Cells;
+  readonly world?: World;
+  readonly log: Logger;
+}
+
+export class Observer {
+  readonly #settings: ObserverSettings;
+  readonly #world: World;
+  /** When this gateway last renewed its turn, on `World.now()`'s clock; undefined without one. */
+  #renewedAt: number | undefined;
+  #round = 0;
+  readonly #lanes = new Map<string, LaneLook>();
+  /** The sums of the round before in this turn. */
+  #before: SumsAt | undefined;
+  /** The past of workers that are gone, at a version of the fleet. */
+  #past: { readonly version: string | undefined; readonly parts: readonly ReportPart[] } | undefined;
+  #processes: Observed["processes"] = { gateway: 0, jobs: 0 };
+
+  constructor(settings: ObserverSettings) {
+    this.#settings = settings;
+    this.#world = settings.world ?? realWorld;
+  }
+
+  /** Observes in turn with other gateways until `signal` aborts. */
+  async watch(signal: AbortSignal): Promise<void> {
+    const { redis, log } = this.#settings;
+    while (!signal.aborted) {
+      const startedAt = this.#world.now();
+      let waitMs = STEP_MS;
+      try {
+        waitMs = await this.#turn();
+      } catch (error) {
+        dropIfSilent(redis, error);
+        log.debug({ error: String(error) }, "the fleet could not be observed; the next round tries again");
+        if (this.#renewedAt !== undefined && this.#world.now() - this.#renewedAt >= TURN_MS) this.#step(undefined);
+      }
+      await delay(Math.max(AFTER_MS, startedAt + waitMs - this.#world.now()), signal, this.#world);
+    }
+    const hadTurn = this.#renewedAt !== undefined;
+    this.#step(undefined);
+    if (hadTurn) await endTurn(redis).catch(() => undefined);
+  }
+
+  /** @returns the time from the begin of this turn to the next, in ms */
+  async #turn(): Promise<number> {
+    const { redis, gateway } = this.#settings;
+    const now = this.#world.now();
+    // After a longer pause another gateway may have the turn, which a renewal would take away.
+    const mayHave = this.#renewedAt !== undefined && now - this.#renewedAt < TURN_MS;
+    if (!mayHave || !(await renewTurn(redis, gateway))) {
+      this.#step(undefined);
+      const freeMs = await takeTurn(redis, gateway);
+      if (freeMs !== undefined) return Math.min(STEP_MS, freeMs + AFTER_MS);
+    }
+    this.#step(now);
+    await this.#observe();
+    return STEP_MS;
+  }
+
+  /** @param renewedAt undefined if this gateway has no turn, or no longer */
+  #step(renewedAt: number | undefined): void {
+    if (renewedAt === undefined && this.#renewedAt !== undefined) {
+      show(this.#settings.cells, undefined);
+      this.#before = undefined;
+      this.#past = undefined;
+      this.#lanes.clear();
+      this.#round = 0;
+    }
+    this.#renewedAt = renewedAt;
+  }
+
+  async #observe(): Promise<void> {
+    const { redis, buckets, limits, fleet, cells } = this.#settings;
+    const round = this.#round++;
+    const { workers, lapsed, unserved } = fleet;
+    const away = new Set(unserved.flatMap((one) => one.buckets));
+    // The processes of a fleet that starts join within the first rounds.
+    if (round === 1 || round % ROUNDS_PER_LIST === 0) await this.#countProcesses();
+    const look = await lookAtQueue({
+      redis,
+      buckets,
+      away,
+      workers: [...workers, ...lapsed],
+      round,
+      known: this.#lanes,
+    });
+    const seen = { look, workers, lapsed, unservedBuckets: away.size, limits, processes: this.#processes };
+    show(cells, seen);
+    const now = { sums: await this.#sums(), at: this.#world.now() };
+    await appendPoint(redis, pointOf(seen, this.#before, now));
+    this.#before = now;
+  }
+
+  async #countProcesses(): Promise<void> {
+    const listed = await readProcesses(this.#settings.redis);
+    const count = (wanted: "gateway" | "jobs") => listed.filter(({ kind }) => kind === wanted).length;
+    this.#processes = { gateway: count("gateway"), jobs: count("jobs") };
+  }
+
+  /**
+   * The past changes only with the members of the fleet. The observer then reads it together with
+   * the reports, and also if a sum has fallen: a report has just become part of the past.
+   */
+  async #sums(): Promise<SumsAt["sums"]> {
+    const { redis, fleet } = this.#settings;
+    const { version } = fleet;
+    if (this.#past !== undefined && this.#past.version === version) {
+      const sums = this.#sumsOf([...(await readReportsAlone(redis)), ...this.#past.parts]);
+      if (!hasFallen(this.#before?.sums, sums)) return sums;
+    }
+    const { reports, past } = await readReports(redis);
+    this.#past = { version, parts: past };
+    return this.#sumsOf([...reports, ...past]);
+  }
+
+  #sumsOf(parts: readonly ReportPart[]): SumsAt["sums"] {
+    const { workers } = this.#settings.fleet;
+    return sumsByModel(versionsOf(workers), totalsOf(parts));
+  }
+}
+
+function hasFallen(before: SumsAt["sums"] | undefined, sums: SumsAt["sums"]): boolean {
+  return [...(before ?? [])].some(([model, { success }]) => (sums.get(model)?.success ?? success) < success);
+}

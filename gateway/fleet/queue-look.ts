@@ -1,0 +1,120 @@
+/** A look of the observer at the queue: the counts of all models, and the lanes with load. */
+import type { Announcement } from "#shared/contract/announcement.js";
+import { lookAtLane, type LaneLook } from "#shared/queue/admission/look-at-lane.js";
+import { laneText, pinOf, pinText, type Lane } from "#shared/queue/address.js";
+import { registryKeys } from "#shared/queue/keys.js";
+import { readAllLoads } from "#shared/queue/pieces/load.js";
+import { timeAt } from "#shared/redis/clock.js";
+import type { RedisClient } from "#shared/redis/connect.js";
+
+/** Lanes that a round looks at: with load, in turns if there are more. */
+const MOST_LANES = 200;
+/** Of these lanes, those of the models with the most load; the others take turns. */
+const LARGEST_LANES = 100;
+/** Lanes that the observer asks about at a time. */
+const TOGETHER = 64;
+
+/** The requests and bytes that a field of the counts has, in all buckets. */
+export interface Counted {
+  readonly requests: number;
+  readonly bytes: number;
+}
+
+export interface VersionQueue extends Omit<LaneLook, "oldestAt"> {
+  readonly name: string;
+  readonly version: string;
+  /** How long the oldest request has waited, in ms; 0 if none waits. */
+  readonly oldestMs: number;
+}
+
+export interface QueueLook {
+  /** By the fields of the counts; see `Load`. */
+  readonly loads: ReadonlyMap<string, Counted>;
+  /** The versions whose lanes this round has looked at. */
+  readonly versions: readonly VersionQueue[];
+}
+
+/** What the look is about. */
+export interface Looked {
+  readonly redis: RedisClient;
+  readonly buckets: number;
+  /** Buckets that no server answers for now. */
+  readonly away: ReadonlySet<number>;
+  /** Live workers, and workers that have gone lately. */
+  readonly workers: readonly Announcement[];
+  /** The number of this round, from 0. */
+  readonly round: number;
+  /** The newest looks at lanes with load, by `laneText`; for the lanes that have no turn now. */
+  readonly known: Map<string, LaneLook>;
+}
+
+/** @throws the client's error if Redis does not answer */
+export async function lookAtQueue(looked: Looked): Promise<QueueLook> {
+  const loads = await readLoads(looked);
+  const lanes = lanesWithLoad(looked, loads);
+  const { redis, known, round } = looked;
+  const names = new Set(lanes.map(laneText));
+  for (const name of known.keys()) if (!names.has(name)) known.delete(name);
+  if (lanes.length === 0) return { loads, versions: [] };
+  const now = await timeAt(redis, registryKeys.history);
+  const turn = inTurn(lanes, round);
+  for (let from = 0; from < turn.length; from += TOGETHER) {
+    const some = turn.slice(from, from + TOGETHER);
+    const looks = await Promise.all(some.map((lane) => lookAtLane(redis, lane)));
+    for (const [i, look] of looks.entries()) known.set(laneText(some[i] as Lane), look);
+  }
+  const versions = new Map<string, VersionQueue>();
+  for (const lane of lanes) {
+    const { model: name, version } = lane;
+    const { ready, running, parked, oldestAt = now } = known.get(laneText(lane)) ?? nothing;
+    const before = versions.get(`${name}/${version}`) ?? { name, version, ...nothing, oldestMs: 0 };
+    versions.set(`${name}/${version}`, {
+      name,
+      version,
+      ready: before.ready + ready,
+      running: before.running + running,
+      parked: before.parked + parked,
+      oldestMs: Math.max(before.oldestMs, now - oldestAt),
+    });
+  }
+  return { loads, versions: [...versions.values()] };
+}
+
+const nothing: LaneLook = { ready: 0, running: 0, parked: 0, oldestAt: undefined };
+
+async function readLoads({ redis, buckets, away }: Looked): Promise<ReadonlyMap<string, Counted>> {
+  const all = Array.from({ length: buckets }, (_, bucket) => bucket).filter((bucket) => !away.has(bucket));
+  const found = await Promise.all((redis.isCluster ? all : [undefined]).map((bucket) => readAllLoads(redis, bucket)));
+  const sums = new Map<string, Counted>();
+  for (const { field, requests, bytes } of found.flat()) {
+    const { requests: items = 0, bytes: size = 0 } = sums.get(field) ?? {};
+    sums.set(field, { requests: items + requests, bytes: size + bytes });
+  }
+  return sums;
+}
+
+/** The lanes of the models with load, those of the largest load first. */
+function lanesWithLoad({ buckets, away, workers }: Looked, loads: ReadonlyMap<string, Counted>): readonly Lane[] {
+  const pins = new Map(
+    workers.flatMap(({ models }) =>
+      models.map(
+        (model) => [`${model.name}/${pinText(pinOf(model))}`, { model: model.name, ...pinOf(model) }] as const,
+      ),
+    ),
+  );
+  const loadOf = (model: string) => loads.get(`m:${model}`)?.requests ?? 0;
+  const loaded = [...pins.values()].filter(({ model }) => loadOf(model) > 0);
+  return loaded
+    .toSorted((a, b) => loadOf(b.model) - loadOf(a.model))
+    .flatMap((pin) =>
+      Array.from({ length: buckets }, (_, bucket) => ({ ...pin, bucket })).filter(({ bucket }) => !away.has(bucket)),
+    );
+}
+
+/** The lanes of a round: some of the largest, and others by turns. */
+function inTurn(lanes: readonly Lane[], round: number): readonly Lane[] {
+  if (lanes.length <= MOST_LANES) return lanes;
+  const [largest, others] = [lanes.slice(0, LARGEST_LANES), lanes.slice(LARGEST_LANES)];
+  const from = (round * (MOST_LANES - LARGEST_LANES)) % others.length;
+  return [...largest, ...[...others.slice(from), ...others.slice(0, from)].slice(0, MOST_LANES - LARGEST_LANES)];
+}

@@ -1,0 +1,60 @@
+/** The statistics of models: the answers of `GET /v2/models/stats` and of the paths of a model. */
+import { InferenceError } from "#shared/errors.js";
+import { readReports, type Reports } from "#shared/queue/admission/read-reports.js";
+import type { RedisClient } from "#shared/redis/connect.js";
+import type { ModelDirectory, ModelName } from "./models.js";
+import { orUnavailable } from "./or-unavailable.js";
+import { statisticsOf, totalsOf, type VersionName } from "./totals.js";
+
+export class StatisticsService {
+  readonly #redis: RedisClient;
+  readonly #fleet: { readonly directory: ModelDirectory };
+  /** A read that callers at the same time share. */
+  #reading: Promise<Reports> | undefined;
+
+  constructor(redis: RedisClient, fleet: { readonly directory: ModelDirectory }) {
+    this.#redis = redis;
+    this.#fleet = fleet;
+  }
+
+  get directory(): ModelDirectory {
+    return this.#fleet.directory;
+  }
+
+  /**
+   * @param models that exist for the caller
+   * @param name undefined for all models
+   * @throws InferenceError in Triton's words if the model is unknown; `unavailable` while the
+   *   gateway cannot ask Redis
+   */
+  async read(models: ModelDirectory, name?: ModelName) {
+    const wanted = name === undefined ? models.all() : versionsOf(models, name);
+    const { reports, past } = await this.#reports();
+    const totals = totalsOf([...reports, ...past]);
+    return { model_stats: wanted.map((version) => statisticsOf(version, totals(version))) };
+  }
+
+  #reports(): Promise<Reports> {
+    this.#reading ??= orUnavailable(this.#redis, () => readReports(this.#redis)).finally(() => {
+      this.#reading = undefined;
+    });
+    return this.#reading;
+  }
+}
+
+/** The versions in ascending order, also of a model whose workers have all gone lately. */
+function versionsOf(models: ModelDirectory, { model, version }: ModelName): readonly VersionName[] {
+  const served = models.all().filter(({ name }) => name === model);
+  const found = version === undefined ? served : served.filter((one) => one.version === version);
+  if (found.length > 0) return found;
+  try {
+    return [models.find(model, version)];
+  } catch (error) {
+    if (!(error instanceof InferenceError)) throw error;
+    const text =
+      served.length > 0
+        ? `requested model version is not available for model '${model}'`
+        : `requested model '${model}' is not available`;
+    throw new InferenceError("invalid_argument", text);
+  }
+}

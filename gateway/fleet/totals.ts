@@ -1,0 +1,118 @@
+/**
+ * The statistics of models over the whole fleet and its past, in Triton's form. They come from the
+ * reports that workers' beats bring to Redis. Pure.
+ */
+import {
+  addedSums,
+  responseSums,
+  RESPONSES_A_PART,
+  runSums,
+  versionSums,
+  type ReportPart,
+} from "#shared/queue/pieces/report.js";
+
+/** A version by its names. */
+export interface VersionName {
+  readonly name: string;
+  readonly version: string;
+}
+
+/** The sums of a version over all workers, as their reports name them. */
+export interface VersionTotals {
+  readonly last: number;
+  readonly of: Readonly<Record<(typeof versionSums)[number], number>>;
+  /** By the number of rows, ascending. */
+  readonly runs: readonly (readonly [rows: number, sums: readonly number[]])[];
+  /** By the first index, ascending. */
+  readonly responses: readonly (readonly [first: number, sums: readonly number[]])[];
+  /** Requests by the bucket of their time. */
+  readonly times: readonly number[];
+}
+
+interface Adding {
+  last: number;
+  sums: readonly number[];
+  readonly runs: Map<number, readonly number[]>;
+  readonly responses: Map<number, readonly number[]>;
+  readonly times: Map<number, readonly number[]>;
+}
+
+/** @returns a function that gives the totals of a version, zeros for one that never ran */
+export function totalsOf(parts: readonly ReportPart[]): (version: VersionName) => VersionTotals {
+  const all = new Map<string, Adding>();
+  for (const { model, version, part, last, sums } of parts) {
+    const name = `${model}/${version}`;
+    const own = all.get(name) ?? { last: 0, sums: [], runs: new Map(), responses: new Map(), times: new Map() };
+    all.set(name, own);
+    own.last = Math.max(own.last, last);
+    if (part.of === "version") own.sums = addedSums(own.sums, sums);
+    else own[part.of].set(part.n, addedSums(own[part.of].get(part.n), sums));
+  }
+  return ({ name, version }) => {
+    const { last = 0, sums = [], runs = [], responses = [], times } = all.get(`${name}/${version}`) ?? {};
+    const of = Object.fromEntries(versionSums.map((sum, i) => [sum, sums[i] ?? 0])) as VersionTotals["of"];
+    return { last, of, runs: ascending(runs), responses: ascending(responses), times: times?.get(0) ?? [] };
+  };
+}
+
+function ascending<Value>(entries: Iterable<readonly [number, Value]>): (readonly [number, Value])[] {
+  return [...entries].toSorted(([a], [b]) => a - b);
+}
+
+/** The statistics of one version, as Triton's clients read them. */
+export function statisticsOf({ name, version }: VersionName, { last, of, runs, responses }: VersionTotals) {
+  const { success, fail } = of;
+  return {
+    name,
+    version,
+    last_inference: last,
+    inference_count: of.rows,
+    execution_count: of.runs,
+    inference_stats: {
+      success: spent(success, of.requestUs),
+      fail: spent(fail, of.failUs),
+      queue: spent(success, of.queueUs),
+      compute_input: spent(success, of.inputUs),
+      compute_infer: spent(success, of.inferUs),
+      compute_output: spent(success, of.outputUs),
+      cache_hit: spent(0, 0),
+      cache_miss: spent(0, 0),
+    },
+    response_stats: Object.fromEntries(responses.flatMap(([first, sums]) => responsesOf(first, sums))),
+    batch_stats: runs.map(([rows, sums]) => {
+      const [count = 0, inputUs = 0, inferUs = 0, outputUs = 0] = runSums.map((_, i) => sums[i] ?? 0);
+      return {
+        batch_size: rows,
+        compute_input: spent(count, inputUs),
+        compute_infer: spent(count, inferUs),
+        compute_output: spent(count, outputUs),
+      };
+    }),
+    // No worker measures the memory of a model.
+    memory_usage: [],
+  };
+}
+
+/** The responses of a part, by index. */
+function responsesOf(first: number, sums: readonly number[]) {
+  return Array.from({ length: RESPONSES_A_PART }, (_, i) => {
+    const of = (name: (typeof responseSums)[number]) => sums[i * responseSums.length + responseSums.indexOf(name)] ?? 0;
+    const made = spent(of("success"), of("successUs"));
+    const response = {
+      compute_infer: made,
+      compute_output: spent(of("success"), 0),
+      success: made,
+      fail: spent(of("fail"), of("failUs")),
+      empty_response: spent(0, 0),
+      cancel: spent(of("cancel"), of("cancelUs")),
+    };
+    const isThere = of("success") + of("fail") + of("cancel") > 0;
+    return isThere ? [[String(first + i), response] as const] : [];
+  }).flat();
+}
+
+function spent(count: number, us: number) {
+  return { count, ns: us * NS_PER_US };
+}
+
+const NS_PER_US = 1_000;

@@ -1,0 +1,38 @@
+/** The typed wrapper of read-reports.lua: what all workers have counted. */
+import type { RedisClient } from "../../redis/connect.js";
+import { defineScript, list, text } from "../../redis/script.js";
+import { registryKeys } from "../keys.js";
+import { partsOfPage, type ReportPart } from "../pieces/report.js";
+
+export interface Reports {
+  /** Of workers that live, or that have gone and may come back. */
+  readonly reports: readonly ReportPart[];
+  /** The sums over all other workers. */
+  readonly past: readonly ReportPart[];
+}
+
+const script = defineScript(
+  new URL("./read-reports.lua", import.meta.url),
+  (reply): Reports => {
+    const [reports, past] = list(reply);
+    return { reports: partsIn(list(reports).map(text)), past: partsIn(list(past).map(text)) };
+  },
+  { keys: ["reports", "past"], args: [], readsOnly: true },
+);
+
+/** @throws the client's error if Redis does not answer */
+export function readReports(redis: RedisClient): Promise<Reports> {
+  return script(redis, registryKeys, {});
+}
+
+/**
+ * The reports without the past, with one command.
+ * @throws the client's error if Redis does not answer
+ */
+export async function readReportsAlone(redis: RedisClient): Promise<readonly ReportPart[]> {
+  return partsIn(await redis.hvals(registryKeys.reports));
+}
+
+function partsIn(values: readonly string[]): ReportPart[] {
+  return values.flatMap(partsOfPage);
+}

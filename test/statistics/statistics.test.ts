@@ -1,0 +1,143 @@
+/** Statistics agree with the clients of a fleet, and outlive its workers. */
+import { describe, expect, it } from "vitest";
+import { useFleet } from "../support/fleet/use-fleet.js";
+import { readUntil, until } from "../support/until.js";
+import { infer, runsOf, settled, simple, statistics, step } from "./load.js";
+
+/** An observer would read reports, too. */
+const env = { BATON_HISTORY: "false" };
+const running = useFleet({ models: ["accumulate", "simple", "picky"], gateways: 2, workers: 2, env });
+const none = { count: 0, ns: 0 };
+const urls = () => running.fleet.urls;
+const someUrl = (i: number) => urls()[i % urls().length] ?? "";
+const read = (url: string) => () => settled(url, "accumulate", 100);
+const all = async (url: string) => (await statistics(url, "stats")).map(({ name }) => name);
+
+describe("statistics", () => {
+  it("have every member from the load on, for each version that is served", async () => {
+    const found = await statistics(running.url, "stats");
+    expect(found.map(({ name, version }) => `${name}/${version}`)).toEqual(["accumulate/1", "picky/1", "simple/1"]);
+    expect(found[2]).toEqual({
+      name: "simple",
+      version: "1",
+      last_inference: 0,
+      inference_count: 0,
+      execution_count: 0,
+      inference_stats: {
+        success: none,
+        fail: none,
+        queue: none,
+        compute_input: none,
+        compute_infer: none,
+        compute_output: none,
+        cache_hit: none,
+        cache_miss: none,
+      },
+      response_stats: {},
+      batch_stats: [],
+      memory_usage: [],
+    });
+  });
+
+  it("are exact for a mixed load, at every gateway", async () => {
+    const since = Date.now();
+    const sequences = Array.from({ length: 20 }, (_, id) => id + 1);
+    const statuses: number[] = [];
+    await Promise.all(
+      sequences.map(async (id) => {
+        for (let n = 0; n < 5; n++) {
+          const flags = { sequence_start: n === 0, sequence_end: n === 4 };
+          statuses.push(await infer(someUrl(id + n), "accumulate", step(id, flags)));
+        }
+      }),
+    );
+    await Promise.all(sequences.map(async (i) => statuses.push(await infer(someUrl(i), "simple", simple))));
+    // A repetition counts nothing, and neither does a request that no worker gets.
+    const keyed = { "idempotency-key": "once" };
+    for (let i = 0; i < 3; i++) statuses.push(await infer(someUrl(i), "simple", simple, keyed));
+    expect(await infer(running.url, "accumulate", step(99))).toBe(400);
+    expect(new Set(statuses)).toEqual(new Set([200]));
+    for (const url of urls()) {
+      const steps = await settled(url, "accumulate", 100);
+      const { success, fail, queue, compute_infer: inferred } = steps.inference_stats;
+      expect([success.count, fail.count, queue.count, inferred.count]).toEqual([100, 0, 100, 100]);
+      expect(steps.inference_count).toBe(100);
+      expect(success.ns).toBeGreaterThanOrEqual(queue.ns + inferred.ns);
+      expect(steps.execution_count).toBeGreaterThan(0);
+      const whole = await readUntil(read(url), (one) => runsOf(one) === one.execution_count);
+      expect(runsOf(whole)).toBe(whole.execution_count);
+      expect(Math.abs(steps.last_inference - since)).toBeLessThan(60_000);
+      const others = await settled(url, "simple", 21);
+      expect(others.inference_stats.success.count).toBe(21);
+      expect(others.inference_count).toBe(21);
+    }
+  });
+
+  it("count failures, and batches by their size", async () => {
+    const bad = { inputs: [{ name: "INPUT", datatype: "INT64", shape: [1, 1], data: [1_000_000] }] };
+    expect(await infer(running.url, "picky", bad)).toBe(500);
+    const read = async () => (await statistics(running.url, "picky/versions/1/stats"))[0];
+    const failed = await readUntil(read, (one) => (one?.inference_stats.fail.count ?? 0) > 0);
+    expect(failed).toMatchObject({ inference_count: 0, inference_stats: { success: none, fail: { count: 1 } } });
+    expect(failed?.inference_stats.fail.ns).toBeGreaterThan(0);
+  });
+
+  it("refuse unknown models in Triton's words, and other methods", async () => {
+    const refused = async (path: string, method: string) =>
+      (await fetch(`${running.url}/v2/models/${path}`, { method })).status;
+    const text = async (path: string) => {
+      const found = await fetch(`${running.url}/v2/models/${path}`);
+      return [found.status, ((await found.json()) as { error: string }).error];
+    };
+    expect(await text("nobody/stats")).toEqual([400, "requested model 'nobody' is not available"]);
+    expect(await text("simple/versions/7/stats")).toEqual([
+      400,
+      "requested model version is not available for model 'simple'",
+    ]);
+    expect([await refused("stats", "POST"), await refused("simple/stats", "DELETE")]).toEqual([405, 405]);
+  });
+
+  it("take one call of Redis, whatever they show", async () => {
+    const calls = async (command: string) => {
+      const said = await running.redis.info("commandstats");
+      return Number(new RegExp(`cmdstat_${command}:calls=(\\d+)`).exec(said)?.[1] ?? 0);
+    };
+    const before = [await calls("hvals"), await calls("hgetall")];
+    for (let i = 0; i < 10; i++) await statistics(running.url, "stats");
+    expect([await calls("hvals"), await calls("hgetall")]).toEqual([(before[0] ?? 0) + 20, before[1]]);
+  });
+
+  it("are unavailable while Redis is away, and never zero", async () => {
+    const { gatewayRedis } = running.fleet.lines;
+    gatewayRedis.blackHole("toServer", "toClient");
+    const answer = await fetch(`${running.url}/v2/models/simple/stats`);
+    const body = (await answer.json()) as { code: string };
+    gatewayRedis.heal();
+    expect([answer.status, body.code]).toEqual([503, "unavailable"]);
+    await until(async () => (await fetch(`${running.url}/v2/models/simple/stats`)).status === 200);
+  });
+});
+
+describe("the statistics of workers that go", () => {
+  it("never fall, and count on with those that stay", async () => {
+    const before = await settled(running.url, "accumulate", 100);
+    const [one] = running.fleet.workers;
+    const seen: number[] = [];
+    const look = async () => seen.push((await settled(running.url, "accumulate", 0)).inference_count);
+    const state = { isGone: false };
+    const terminating = (one?.terminate() ?? expect.fail("there is a worker")).finally(() => (state.isGone = true));
+    while (!state.isGone) await look();
+    await terminating;
+    await look();
+    expect(Math.min(...seen)).toBe(100);
+    for (let i = 0; i < 10; i++) {
+      expect(await infer(someUrl(i), "accumulate", step(1_000 + i, { sequence_start: true, sequence_end: true }))).toBe(
+        200,
+      );
+    }
+    const after = await settled(running.url, "accumulate", 110);
+    expect(after.inference_count).toBe(110);
+    expect(after.inference_stats.success.ns).toBeGreaterThan(before.inference_stats.success.ns);
+    expect(await all(running.url)).toContain("accumulate");
+  });
+});
