@@ -39,13 +39,10 @@ const dashboards = [
     panels: [
       panel("Oldest request", "s", "max by (model) (baton_queue_oldest_seconds)", MODEL),
       panel("Queue", "short", "sum by (model, state) (baton_queue_requests)", "{{model}} {{state}}"),
-      panel("Queue by level", "short", "sum by (model, level) (baton_queue_level_requests)", "{{model}} {{level}}"),
       panel("Use of limits", "percentunit", "max by (model, limit) (baton_queue_limit_ratio)", "{{model}} {{limit}}"),
       panel("Use of workers", "percentunit", "baton:busy:ratio1m", MODEL, "Near 1, more workers help."),
       panel("Sequences", "short", "sum by (model, state) (baton_sequences)", "{{model}} {{state}}"),
-      panel("Jobs", "short", "sum by (state) (baton_jobs)", "{{state}}"),
       panel("Jobs after their time, 99 %", "s", "baton:job_late_seconds:p99", ""),
-      panel("Oldest webhook", "s", "max(baton_webhook_oldest_seconds)", ""),
       panel("Held by workers", "short", "sum by (model, stage) (baton_held_requests)", "{{model}} {{stage}}"),
     ],
   },

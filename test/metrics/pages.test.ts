@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { Cells } from "#shared/metrics/cells.js";
 import { families, type Family, type FamilyName } from "#shared/metrics/families.js";
-import { complaintsAbout, hasPromtool } from "../../infra/observe-check.mjs";
+import { complaintsAbout, faultsOfFiles, hasPromtool } from "../../infra/observe/check.mjs";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { metricsOf, scrape } from "./scrape.js";
 
@@ -28,6 +28,10 @@ async function work(): Promise<void> {
 }
 
 describe("the page", () => {
+  it.runIf(hasPromtool())("is read by rules and alerts that promtool takes, with the tests of the alerts", () => {
+    expect(faultsOfFiles()).toEqual([]);
+  });
+
   it.runIf(hasPromtool())("of every declared family has no name that promtool refuses", () => {
     const cells = new Cells();
     for (const [name, { type }] of Object.entries(families) as [FamilyName, Family][]) {

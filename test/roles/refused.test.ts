@@ -249,8 +249,8 @@ describe("a user of NATS", () => {
       lines()
         .filter(({ fields }) => fields["event"] === "reply_forged")
         .reduce((sum, { fields }) => sum + Number(fields["count"]), 0);
-    // NATS delivers at most once. On a busy machine the gateway may take a connection for dead whose
-    // sign of life comes behind the flood, and the new connection misses some of it.
+    // NATS delivers at most once. A busy gateway may take a connection for dead whose sign of life
+    // comes behind the flood, and the new connection misses some of the flood.
     await expect.poll(noted).toBeGreaterThan(FORGED / 2);
     expect(noted()).toBeLessThanOrEqual(FORGED);
     over.abort();

@@ -1,6 +1,6 @@
 /**
- * `npm run observe:check [gateway]`: asks each process of a running fleet for its page of metrics,
- * and has Prometheus' promtool judge the page. Prints every complaint, and fails if there is one.
+ * `npm run observe:check [gateway]`: has Prometheus' promtool judge the files of this folder, with
+ * the tests of the alerts, and the page of metrics of each process of a running fleet. Prints every complaint, and fails if there is one.
  * The gateway is `http://127.0.0.1:8000` by default, and the token of metrics comes from the file
  * that `npm start` makes, if there is one.
  */
@@ -44,9 +44,30 @@ export function complaintsAbout(page) {
   return left.length === 0 && status !== 0 && status !== 3 ? [`promtool ended with ${status}`] : left;
 }
 
+const ofFiles = [
+  ["check", "config", "--syntax-only", "prometheus.yml"],
+  ["check", "rules", "rules.yml", "alerts.yml"],
+  ["test", "rules", "alerts.test.yml"],
+];
+
+/** @returns {string[]} the outputs of the judgements that find a fault in the files here */
+export function faultsOfFiles() {
+  return ofFiles.flatMap((args) => {
+    const { error, status, stdout, stderr } = spawnSync("promtool", args, {
+      cwd: import.meta.dirname,
+      encoding: "utf8",
+    });
+    if (error !== undefined) throw error;
+    return status === 0 ? [] : [`promtool ${args.join(" ")}:\n${stdout}${stderr}`];
+  });
+}
+
 async function main() {
+  const faults = faultsOfFiles();
+  for (const fault of faults) console.log(fault);
+  if (faults.length > 0) process.exitCode = 1;
   const [gateway = "http://127.0.0.1:8000"] = process.argv.slice(2);
-  const tokenFile = join(import.meta.dirname, "../.baton/secrets/metrics.token");
+  const tokenFile = join(import.meta.dirname, "../../.baton/secrets/metrics.token");
   const token = existsSync(tokenFile) ? readFileSync(tokenFile, "utf8").trim() : undefined;
   /** @type {Record<string, string>} */
   const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
