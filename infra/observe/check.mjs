@@ -1,8 +1,8 @@
 /**
  * `npm run observe:check [gateway]`: has Prometheus' promtool judge the files of this folder, with
- * the tests of the alerts, and the page of metrics of each process of a running fleet. Prints every complaint, and fails if there is one.
- * The gateway is `http://127.0.0.1:8000` by default, and the token of metrics comes from the file
- * that `npm start` makes, if there is one.
+ * the tests of the alerts, and the page of metrics of each process of a running fleet. Prints every
+ * complaint, and fails if there is one. The gateway is `http://127.0.0.1:8000` by default, and the
+ * token of metrics comes from the file that `npm start` makes, if there is one.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
