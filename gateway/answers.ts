@@ -5,7 +5,7 @@
 import type { z } from "zod";
 import type { batchShape } from "./api/batches.js";
 import type { deadShape } from "./api/dead.js";
-import type { fleetShape, ownFleetShape } from "./api/fleet.js";
+import type { fleetShape, historyShape, ownFleetShape } from "./api/fleet.js";
 import type { jobShape } from "./api/jobs.js";
 import type { keyShape, newKeyShape } from "./api/keys.js";
 import type { pageShape } from "./api/endpoint/page.js";
@@ -19,6 +19,7 @@ type Of<Shape extends () => z.ZodType> = z.infer<ReturnType<Shape>>;
 export type Batch = Of<typeof batchShape>;
 export type DeadRequest = Of<typeof deadShape>;
 export type Fleet = Of<typeof fleetShape>;
+export type History = Of<typeof historyShape>;
 export type OwnFleet = Of<typeof ownFleetShape>;
 export type Job = Of<typeof jobShape>;
 export type ApiKey = Of<typeof keyShape>;

@@ -30,7 +30,9 @@ const styles = readdirSync(join(source, "style"))
   .filter((name) => name.endsWith(".css"))
   .toSorted();
 const script = write("js", output[0].code);
-const style = write("css", styles.map((name) => readFileSync(join(source, "style", name), "utf8")).join("\n"));
+const ofCharts = readFileSync(join(root, "node_modules/uplot/dist/uPlot.min.css"), "utf8");
+const own = styles.map((name) => readFileSync(join(source, "style", name), "utf8"));
+const style = write("css", [ofCharts, ...own].join("\n"));
 const page = readFileSync(join(source, "index.html"), "utf8");
 writeFileSync(join(target, "index.html"), page.replace("main.js", script).replace("style.css", style));
 

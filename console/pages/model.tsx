@@ -5,6 +5,7 @@ import { countText, Figures } from "../view/figures.js";
 import { Page } from "../view/page.js";
 import { hrefOf } from "../view/route.js";
 import { isWhole, useFleet } from "./fleet-state.js";
+import { ModelHistory } from "./model-history.js";
 import { useOnce } from "./once.js";
 
 export function ModelPage({ model }: { readonly model: string }) {
@@ -38,6 +39,7 @@ export function ModelPage({ model }: { readonly model: string }) {
       {versions.map((version) => (
         <Version key={`${version.version}/${version.digest}`} version={version} />
       ))}
+      <ModelHistory model={model} />
       {metadata.error !== undefined && <p class="failure">{metadata.error.message}</p>}
       {metadata.answer !== undefined && (
         <div class="two">

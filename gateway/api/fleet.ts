@@ -119,7 +119,7 @@ const targetsShape = () =>
     }),
   );
 
-const historyShape = () =>
+export const historyShape = () =>
   z.strictObject({
     step_ms: count,
     at: z.array(count),

@@ -2,6 +2,7 @@
 import { expect, it } from "vitest";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { inBrowser, useBrowser } from "./browser.js";
+import { begin } from "./steps.js";
 
 const served = useFleet({ models: ["accumulate"], jobs: 1, direct: true });
 const browser = useBrowser();
@@ -78,5 +79,18 @@ inBrowser("the page Fleet", () => {
     const { page, asked } = await browser.open(served.url);
     await page.getByRole("grid", { name: "Fleet" }).waitFor();
     expect(asked.filter((one) => one.startsWith("GET /v2"))).toEqual(["GET /v2/fleet"]);
+  });
+});
+
+inBrowser("the page of a model", () => {
+  it("draws the last minutes of a model, and has them as a table", async () => {
+    await begin(served.url, 70, 3);
+    const { page } = await browser.open(served.url, "#/models/accumulate");
+    await page.getByRole("heading", { level: 2, name: "The last minutes" }).waitFor();
+    const chart = page.getByRole("figure").filter({ hasText: "Time of a request" });
+    await chart.locator("canvas").waitFor();
+    await chart.getByText("Table").click();
+    await expect.poll(() => chart.getByRole("row").count()).toBeGreaterThan(2);
+    expect(await chart.getByRole("columnheader").allTextContents()).toEqual(["Time", "50 %", "99 %"]);
   });
 });
