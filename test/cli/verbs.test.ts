@@ -109,9 +109,9 @@ describe("sequences", () => {
     await send("accumulate", largest);
     const { code, stdout } = await ask(["sequences", "list", "accumulate"]);
     expect(code).toBe(0);
-    expect(stdout).toMatch(/^SEQUENCE +STEP/);
-    expect(stdout).toMatch(/^9007199254740991 +1 /m);
-    expect(stdout).toMatch(/^18446744073709551615 +1 /m);
+    expect(stdout).toMatch(/^SEQUENCE +STATE +STEP/);
+    expect(stdout).toMatch(/^9007199254740991 +live +1 /m);
+    expect(stdout).toMatch(/^18446744073709551615 +live +1 /m);
     const { stdout: json } = await ask(["sequences", "list", "accumulate", "--json"]);
     expect(json).toContain('"sequence_id":18446744073709551615');
     expect(JSON.parse(json)).toHaveProperty("sequences");
