@@ -57,7 +57,7 @@ function samplesOf(cells: Cells, seen: Observed): Readonly<Record<ObservedName, 
       [{ state: "behind_sequence" }, behind],
       [{ state: "running" }, running],
     ]),
-    baton_queue_oldest_seconds: ofVersions(({ oldestMs }) => [[{}, oldestMs / 1_000]]),
+    baton_queue_oldest_seconds: largest(ofVersions(({ oldestMs }) => [[{}, oldestMs / 1_000]])),
     baton_queue_bytes: ofModels((model) => load(`m:${model}`).bytes),
     baton_queue_limit_ratio: [
       ...ofModels((model) => ratio(load(`m:${model}`).requests, limits.queue), { limit: "requests" }),
@@ -78,6 +78,16 @@ function samplesOf(cells: Cells, seen: Observed): Readonly<Record<ObservedName, 
       [{}, workers.filter(({ models: all }) => all.some((m) => m.name === name && m.version === version)).length],
     ]),
   };
+}
+
+/** Of samples with equal labels, such as those of all models beyond the limit, the largest. */
+function largest(samples: readonly Sample[]): Sample[] {
+  const found = new Map<string, Sample>();
+  for (const sample of samples) {
+    const key = JSON.stringify(sample.labels);
+    if (sample.value >= (found.get(key)?.value ?? 0)) found.set(key, sample);
+  }
+  return [...found.values()];
 }
 
 /** Puts the figures on the page, or takes them off for a gateway that does not observe. */
@@ -163,7 +173,8 @@ export function pointOf(seen: Observed, before: SumsAt | undefined, now: SumsAt)
   const { look, workers, lapsed } = seen;
   const versions = versionsOf(workers, lapsed).map((version) => queueOf(version, look));
   return Object.fromEntries(
-    [...now.sums].map(([model, sums]): [string, Measured] => {
+    [...new Set(versionsOf(workers).map(({ name }) => name))].map((model): [string, Measured] => {
+      const sums = now.sums.get(model) ?? noSums;
       const own = versions.filter(({ name }) => name === model);
       const queued = own.reduce((sum, { ready, parked, behind }) => sum + ready + parked + behind, 0);
       const oldestMs = Math.max(0, ...own.map((one) => Math.round(one.oldestMs)));

@@ -15,7 +15,7 @@ import type { ReportPart } from "#shared/queue/pieces/report.js";
 import { dropIfSilent, type RedisClient } from "#shared/redis/connect.js";
 import { delay } from "#shared/retry.js";
 import { realWorld, type World } from "#shared/world.js";
-import { pointOf, show, sumsByModel, versionsOf, type Observed, type SumsAt } from "./observed.js";
+import { pointOf, show, sumsByModel, type Observed, type SumsAt } from "./observed.js";
 import { lookAtQueue } from "./queue-look.js";
 import { totalsOf } from "./totals.js";
 import type { FleetWatch } from "./watch.js";
@@ -139,18 +139,22 @@ export class Observer {
     const { redis, fleet } = this.#settings;
     const { version } = fleet;
     if (this.#past !== undefined && this.#past.version === version) {
-      const sums = this.#sumsOf([...(await readReportsAlone(redis)), ...this.#past.parts]);
+      const sums = sumsOf([...(await readReportsAlone(redis)), ...this.#past.parts]);
       if (!hasFallen(this.#before?.sums, sums)) return sums;
     }
     const { reports, past } = await readReports(redis);
     this.#past = { version, parts: past };
-    return this.#sumsOf([...reports, ...past]);
+    return sumsOf([...reports, ...past]);
   }
+}
 
-  #sumsOf(parts: readonly ReportPart[]): SumsAt["sums"] {
-    const { workers } = this.#settings.fleet;
-    return sumsByModel(versionsOf(workers), totalsOf(parts));
-  }
+/**
+ * Of all versions, also those that no worker serves now: a model that comes back would have done in
+ * one round what it has done in its whole life.
+ */
+function sumsOf(parts: readonly ReportPart[]): SumsAt["sums"] {
+  const named = parts.map(({ model: name, version }) => [`${name}/${version}`, { name, version }] as const);
+  return sumsByModel([...new Map(named).values()], totalsOf(parts));
 }
 
 function hasFallen(before: SumsAt["sums"] | undefined, sums: SumsAt["sums"]): boolean {

@@ -1,16 +1,21 @@
 /** The statistics of models: the answers of `GET /v2/models/stats` and of the paths of a model. */
 import { InferenceError } from "#shared/errors.js";
-import { readReports, type Reports } from "#shared/queue/admission/read-reports.js";
+import { readReports } from "#shared/queue/admission/read-reports.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import type { ModelDirectory, ModelName } from "./models.js";
 import { orUnavailable } from "./or-unavailable.js";
 import { statisticsOf, totalsOf, type VersionName } from "./totals.js";
 
+type Totals = ReturnType<typeof totalsOf>;
+
+/** How long callers share what one of them has read, in ms. */
+const SHARED_MS = 400;
+
 export class StatisticsService {
   readonly #redis: RedisClient;
   readonly #fleet: { readonly directory: ModelDirectory };
-  /** A read that callers at the same time share. */
-  #reading: Promise<Reports> | undefined;
+  /** What callers share: reports are no fresher than that, and in a large fleet they are long. */
+  #shared: { readonly totals: Promise<Totals>; readonly until: number } | undefined;
 
   constructor(redis: RedisClient, fleet: { readonly directory: ModelDirectory }) {
     this.#redis = redis;
@@ -29,16 +34,24 @@ export class StatisticsService {
    */
   async read(models: ModelDirectory, name?: ModelName) {
     const wanted = name === undefined ? models.all() : versionsOf(models, name);
-    const { reports, past } = await this.#reports();
-    const totals = totalsOf([...reports, ...past]);
+    const totals = await this.#totals();
     return { model_stats: wanted.map((version) => statisticsOf(version, totals(version))) };
   }
 
-  #reports(): Promise<Reports> {
-    this.#reading ??= orUnavailable(this.#redis, () => readReports(this.#redis)).finally(() => {
-      this.#reading = undefined;
-    });
-    return this.#reading;
+  #totals(): Promise<Totals> {
+    const now = performance.now();
+    if (this.#shared === undefined || now >= this.#shared.until) {
+      const totals = orUnavailable(this.#redis, () => readReports(this.#redis)).then(({ reports, past }) =>
+        totalsOf([...reports, ...past]),
+      );
+      const shared = { totals, until: now + SHARED_MS };
+      this.#shared = shared;
+      // The next caller tries again.
+      totals.catch(() => {
+        if (this.#shared === shared) this.#shared = undefined;
+      });
+    }
+    return this.#shared.totals;
   }
 }
 

@@ -97,23 +97,35 @@ describe("statistics", () => {
     expect([await refused("stats", "POST"), await refused("simple/stats", "DELETE")]).toEqual([405, 405]);
   });
 
-  it("take one call of Redis, whatever they show", async () => {
+  it("take one call of Redis at most, whatever they show", async () => {
     const calls = async (command: string) => {
       const said = await running.redis.info("commandstats");
       return Number(new RegExp(`cmdstat_${command}:calls=(\\d+)`).exec(said)?.[1] ?? 0);
     };
     const before = [await calls("hvals"), await calls("hgetall")];
     for (let i = 0; i < 10; i++) await statistics(running.url, "stats");
-    expect([await calls("hvals"), await calls("hgetall")]).toEqual([(before[0] ?? 0) + 20, before[1]]);
+    // Callers share what one of them has just read. A call has two commands.
+    expect(await calls("hvals")).toBeLessThanOrEqual((before[0] ?? 0) + 20);
+    expect(await calls("hgetall")).toBe(before[1]);
   });
 
   it("are unavailable while Redis is away, and never zero", async () => {
     const { gatewayRedis } = running.fleet.lines;
     gatewayRedis.blackHole("toServer", "toClient");
-    const answer = await fetch(`${running.url}/v2/models/simple/stats`);
-    const body = (await answer.json()) as { code: string };
+    // For a moment callers get what another has just read.
+    const codes: (string | undefined)[] = [];
+    await until(async () => {
+      const answer = await fetch(`${running.url}/v2/models/simple/stats`);
+      const { code, model_stats: [stats] = [] } = (await answer.json()) as {
+        readonly code?: string;
+        readonly model_stats?: readonly { readonly inference_count: number }[];
+      };
+      if (answer.status === 200) expect(stats?.inference_count).toBeGreaterThan(0);
+      codes.push(code);
+      return answer.status === 503;
+    });
     gatewayRedis.heal();
-    expect([answer.status, body.code]).toEqual([503, "unavailable"]);
+    expect(codes.at(-1)).toBe("unavailable");
     await until(async () => (await fetch(`${running.url}/v2/models/simple/stats`)).status === 200);
   });
 });

@@ -208,7 +208,7 @@ export class Liveness {
 
   /** The time until the next beat, in ms: shortest if that beat may decide about a worker. */
   #pause(): number {
-    if (this.#watch.isCurious || this.#reports.hasMore) return APART_MS;
+    if (this.#watch.isCurious) return APART_MS;
     return beatEvery(this.#living, this.#settings.leaseMs) * (1 - JITTER + this.#world.random() * 2 * JITTER);
   }
 
@@ -277,6 +277,8 @@ export class Liveness {
     const { name: connection } = this.#connection;
     const { redisNow, isReportPast } = await announce(redis, { ...this.#announced, leaseMs, connection });
     if (isReportPast) this.#reports.startAfterPast();
+    // A registry that was wiped has nothing of the report.
+    else this.#reports.repeat();
     clocks.of(registryKeys.workers).observe(redisNow);
     this.#noted = connection;
   }

@@ -12,10 +12,15 @@ import type { ModelReport } from "../lane/model-report.js";
  */
 const EVERY_MS = 500;
 /**
- * Bytes of a model's pages in a beat, about. The pages that do not fit go with the next beats, and
- * the pages that have waited longest go first.
+ * Bytes of a model's pages for each `MODEL_MS` since the last report, about. The pages that do not
+ * fit go with the next reports, and the pages that have waited longest go first. A busy model may
+ * always have more to tell, so nothing makes beats more frequent. In a large fleet beats are rare,
+ * and each brings more.
  */
 const MODEL_BYTES = 300;
+const MODEL_MS = 250;
+/** Bounds the first report, before which there was none. */
+const LONGEST_MS = 10_000;
 /**
  * Parts of a page, which is one field. Redis takes 0.7 µs for each field, so most beats should have
  * one for each model: its sums, its times, and its runs of the usual size.
@@ -78,7 +83,6 @@ export class WorkerReports {
   #sent: Sent | undefined;
   /** On `World.now()`'s clock. */
   #sentAt = -Infinity;
-  #hasMore = false;
 
   constructor(worker: string) {
     this.#worker = worker;
@@ -88,21 +92,17 @@ export class WorkerReports {
     this.#models.push({ report, pages: [], toldAt: undefined });
   }
 
-  /** Whether pages wait that did not fit into the last report. */
-  get hasMore(): boolean {
-    return this.#hasMore;
-  }
-
   /**
    * The report of the next beat; empty if nothing has changed, or if it is too early.
    * @param now on `World.now()`'s clock
    */
   next(now: number, terms: Terms): readonly ReportField[] {
     this.#sent = undefined;
-    if (terms.isLast !== true && !this.#hasMore && now - this.#sentAt < EVERY_MS) return [];
-    this.#hasMore = false;
+    const sinceMs = now - this.#sentAt;
+    if (terms.isLast !== true && sinceMs < EVERY_MS) return [];
+    const most = terms.isLast === true ? Infinity : (MODEL_BYTES * Math.min(sinceMs, LONGEST_MS)) / MODEL_MS;
     const sent: Sent = { fields: [], sums: new Map(), pages: [], whole: new Map(), count: this.#count };
-    for (const model of this.#models) if (model.report.changes !== model.toldAt) this.#add(model, sent, terms);
+    for (const model of this.#models) if (model.report.changes !== model.toldAt) this.#add(model, sent, most, terms);
     if (sent.fields.length === 0) return [];
     sent.count = this.#pages;
     if (sent.count > this.#count) sent.fields.push({ field: this.#worker, figures: String(sent.count) });
@@ -145,7 +145,8 @@ export class WorkerReports {
     this.repeat();
   }
 
-  #add(model: OwnModel, { fields, sums: sent, pages, whole }: Sent, { toRedis, isLast = false }: Terms): void {
+  /** @param most bytes of the model's pages, about */
+  #add(model: OwnModel, { fields, sums: sent, pages, whole }: Sent, most: number, { toRedis }: Terms): void {
     const parts = this.#partsOf(model);
     let size = 0;
     let isWhole = true;
@@ -158,7 +159,7 @@ export class WorkerReports {
       });
       const [field, figures] = [pageField(this.#worker, page.number), pageText(texts)];
       const more = field.length + figures.length;
-      isWhole = size === 0 || isLast || size + more <= MODEL_BYTES;
+      isWhole = size === 0 || size + more <= most;
       if (!isWhole) break;
       size += more;
       fields.push({ field, figures });
@@ -166,7 +167,6 @@ export class WorkerReports {
       for (const { subject, sums } of own) sent.set(subject, sums);
     }
     if (isWhole) whole.set(model, model.report.changes);
-    else this.#hasMore = true;
   }
 
   /** The parts of a model by subject; each has a page. */

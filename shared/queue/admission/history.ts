@@ -47,9 +47,15 @@ export async function takeTurn(redis: RedisClient, gateway: string): Promise<num
   return Math.max(0, await redis.pttl(registryKeys.observer));
 }
 
-/** @returns whether this gateway still had the turn; if not, no gateway has it now */
+/**
+ * Renews the turn by commands that take no memory, since the figures of the queue matter most while
+ * Redis is full. If the turn ends between the two, another gateway may have it, and both observe
+ * for a round.
+ * @returns whether this gateway still has the turn
+ */
 export async function renewTurn(redis: RedisClient, gateway: string): Promise<boolean> {
-  return (await redis.set(registryKeys.observer, gateway, "PX", TURN_MS, "XX", "GET")) === gateway;
+  if ((await redis.get(registryKeys.observer)) !== gateway) return false;
+  return (await redis.pexpire(registryKeys.observer, TURN_MS)) === 1;
 }
 
 /** Leaves the turn to other gateways. */

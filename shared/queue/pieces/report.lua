@@ -7,6 +7,8 @@
 --                  gone
 -- record report: unpackReport packReport
 local REPORT_MOST, REPORT_PAGE = 10000, 300
+-- More parts than so many pages have, and fewer than Lua's unpack takes.
+local PARTS_AT_ONCE = 3000
 
 -- Returns the sums of two parts, place by place. A place that only one part has counts, too: a
 -- later version of Baton may report more.
@@ -32,7 +34,7 @@ local function foldReport(reports, past, worker)
     for _, page in ipairs(redis.call('HMGET', reports, unpack(fields))) do
       for line in (page or ''):gmatch('[^\n]+') do
         local part = unpackReport(line)
-        if part then parts[#parts + 1], subjects[#subjects + 1] = part, part.subject end
+        if part and #parts < PARTS_AT_ONCE then parts[#parts + 1], subjects[#subjects + 1] = part, part.subject end
       end
     end
     local before = #parts > 0 and redis.pcall('HMGET', past, unpack(subjects)) or {}

@@ -48,8 +48,9 @@ if why ~= 'leaving' then
   redis.call('HDEL', KEYS.connections, worker)
 end
 if why == 'ended' then foldReport(KEYS.reports, KEYS.past, worker) end
+-- Few in each call, because a report may have thousands of parts.
 local before = now - tonumber(ARGV.remembered)
-for _, forgotten in ipairs(redis.call('ZRANGE', KEYS.gone, '-inf', before, 'BYSCORE', 'LIMIT', 0, 100)) do
+for _, forgotten in ipairs(redis.call('ZRANGE', KEYS.gone, '-inf', before, 'BYSCORE', 'LIMIT', 0, 4)) do
   redis.call('HDEL', KEYS.announcements, forgotten)
   redis.call('ZREM', KEYS.gone, forgotten)
   redis.call('SREM', KEYS.left, forgotten)

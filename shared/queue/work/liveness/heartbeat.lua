@@ -40,7 +40,10 @@ if moved == 0 and not redis.call('ZSCORE', KEYS.workers, worker) then return {no
 -- Only a person deletes an announcement alone, so a look from time to time is enough.
 if asks and redis.call('HEXISTS', KEYS.announcements, worker) == 0 then return {now, 'unknown'} end
 if ARGV.connection ~= '' then redis.call('HSET', KEYS.connections, worker, ARGV.connection) end
-if #ARGV.report > 0 then redis.call('HSET', KEYS.reports, unpack(ARGV, ARGV.report.FIRST)) end
+-- Lua's unpack takes a limited number of values.
+for first = ARGV.report.FIRST, #ARGV, 2000 do
+  redis.call('HSET', KEYS.reports, unpack(ARGV, first, math.min(first + 1999, #ARGV)))
+end
 
 local buried = redis.call('ZCARD', KEYS.graves)
 if buried == 0 and not asks then return now end
