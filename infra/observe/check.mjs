@@ -4,7 +4,7 @@
  * complaint, and fails if there is one. The gateway is `http://127.0.0.1:8000` by default, and the
  * token of metrics comes from the file that `npm start` makes, if there is one.
  */
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -29,16 +29,32 @@ export function hasPromtool() {
 }
 
 /**
- * @param {string} page the text of a page
- * @returns {string[]} the complaints of promtool, without those about names that others have given
+ * Runs promtool in this folder, beside everything else: a process that waits for it in the system
+ * call would miss the end of its idle connections.
+ *
+ * @param {string[]} args
+ * @param {string} [input]
+ * @returns {Promise<{ status: number | null, said: string }>}
  */
-export function complaintsAbout(page) {
-  const { error, status, stdout, stderr } = spawnSync("promtool", ["check", "metrics"], {
-    input: page,
-    encoding: "utf8",
+function promtool(args, input = "") {
+  return new Promise((resolve, reject) => {
+    const program = spawn("promtool", args, { cwd: import.meta.dirname });
+    let said = "";
+    for (const stream of [program.stdout, program.stderr])
+      stream.setEncoding("utf8").on("data", (text) => (said += text));
+    program.once("error", reject).once("close", (status) => resolve({ status, said }));
+    program.stdin.end(input);
   });
-  if (error !== undefined) throw error;
-  const lines = `${stdout}\n${stderr}`.split("\n").filter((line) => line !== "");
+}
+
+/**
+ * @param {string} page the text of a page
+ * @returns {Promise<string[]>} the complaints of promtool, without those about names that others
+ *   have given
+ */
+export async function complaintsAbout(page) {
+  const { status, said } = await promtool(["check", "metrics"], page);
+  const lines = said.split("\n").filter((line) => line !== "");
   const left = lines.filter((line) => !ofNode.test(line) && !allowed.some((rule) => rule.test(line)));
   // promtool ends with 3 after complaints, and with another code if it cannot read the page.
   return left.length === 0 && status !== 0 && status !== 3 ? [`promtool ended with ${status}`] : left;
@@ -50,20 +66,14 @@ const ofFiles = [
   ["test", "rules", "alerts.test.yml"],
 ];
 
-/** @returns {string[]} the outputs of the judgements that find a fault in the files here */
-export function faultsOfFiles() {
-  return ofFiles.flatMap((args) => {
-    const { error, status, stdout, stderr } = spawnSync("promtool", args, {
-      cwd: import.meta.dirname,
-      encoding: "utf8",
-    });
-    if (error !== undefined) throw error;
-    return status === 0 ? [] : [`promtool ${args.join(" ")}:\n${stdout}${stderr}`];
-  });
+/** @returns {Promise<string[]>} the outputs of the judgements that find a fault in the files here */
+export async function faultsOfFiles() {
+  const judged = await Promise.all(ofFiles.map(async (args) => ({ args, ...(await promtool(args)) })));
+  return judged.flatMap(({ args, status, said }) => (status === 0 ? [] : [`promtool ${args.join(" ")}:\n${said}`]));
 }
 
 async function main() {
-  const faults = faultsOfFiles();
+  const faults = await faultsOfFiles();
   for (const fault of faults) console.log(fault);
   if (faults.length > 0) process.exitCode = 1;
   const [gateway = "http://127.0.0.1:8000"] = process.argv.slice(2);
@@ -80,7 +90,7 @@ async function main() {
   /** @type {readonly { targets: readonly string[], labels: Record<string, string> }[]} */
   const found = JSON.parse(await read(`${gateway}/v2/fleet/targets`));
   for (const { targets, labels } of found) {
-    const complaints = complaintsAbout(await read(`http://${targets[0]}/metrics`));
+    const complaints = await complaintsAbout(await read(`http://${targets[0]}/metrics`));
     console.log(`${labels["baton_process"]}: ${complaints.length} complaints`);
     for (const line of complaints) console.log(`  ${line}`);
     if (complaints.length > 0) process.exitCode = 1;

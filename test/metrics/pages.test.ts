@@ -28,17 +28,17 @@ async function work(): Promise<void> {
 }
 
 describe("the page", () => {
-  it.runIf(hasPromtool())("is read by rules and alerts that promtool takes, with the tests of the alerts", () => {
-    expect(faultsOfFiles()).toEqual([]);
+  it.runIf(hasPromtool())("is read by rules and alerts that promtool takes, with the tests of the alerts", async () => {
+    expect(await faultsOfFiles()).toEqual([]);
   });
 
-  it.runIf(hasPromtool())("of every declared family has no name that promtool refuses", () => {
+  it.runIf(hasPromtool())("of every declared family has no name that promtool refuses", async () => {
     const cells = new Cells();
     for (const [name, { type }] of Object.entries(families) as [FamilyName, Family][]) {
       if (type === "histogram") cells.histogram(name);
       else cells.counter(name);
     }
-    expect(complaintsAbout(cells.page())).toEqual([]);
+    expect(await complaintsAbout(cells.page())).toEqual([]);
   });
 
   it.each(["gateway", "worker", "jobs"] as const)("of a %s keeps to the format, with declared names", async (role) => {
@@ -49,6 +49,6 @@ describe("the page", () => {
     const own = [...page.types.keys()].filter((name) => /^(?:baton|nv)_/.test(name));
     expect(own.filter((name) => !names.has(name))).toEqual([]);
     expect(own.length).toBeGreaterThan(15);
-    if (hasPromtool()) expect(complaintsAbout(page.text)).toEqual([]);
+    if (hasPromtool()) expect(await complaintsAbout(page.text)).toEqual([]);
   });
 });
