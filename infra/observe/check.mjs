@@ -66,7 +66,7 @@ const ofFiles = [
   ["test", "rules", "alerts.test.yml"],
 ];
 
-/** @returns {Promise<string[]>} the outputs of the judgements that find a fault in the files here */
+/** @returns {Promise<string[]>} the outputs of the judgements that find a fault */
 export async function faultsOfFiles() {
   const judged = await Promise.all(ofFiles.map(async (args) => ({ args, ...(await promtool(args)) })));
   return judged.flatMap(({ args, status, said }) => (status === 0 ? [] : [`promtool ${args.join(" ")}:\n${said}`]));

@@ -75,7 +75,7 @@ describe("statistics", () => {
 
   it("count failures, and batches by their size", async () => {
     const bad = { inputs: [{ name: "INPUT", datatype: "INT64", shape: [1, 1], data: [1_000_000] }] };
-    // A single one may be over within a millisecond, to which Redis's time of the admission is true.
+    // A single one may be over within a millisecond, the unit of the admission's time.
     const many = 20;
     const statuses = await Promise.all(Array.from({ length: many }, () => infer(running.url, "picky", bad)));
     expect(new Set(statuses)).toEqual(new Set([500]));
