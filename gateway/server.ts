@@ -134,7 +134,7 @@ export async function startServer(app: GatewayApp, options: ServerOptions): Prom
         });
   const onRequest = (incoming: IncomingMessage, outgoing: ServerResponse): void => {
     if (closing) outgoing.shouldKeepAlive = false;
-    options.counts?.begin(incoming, outgoing, factsOf(incoming) ?? measuredBytes(incoming));
+    options.counts?.begin(incoming, outgoing, measuredBytes(incoming));
     connections.answer(incoming.socket, outgoing, () => inTurn(fair, incoming, () => begin(incoming, outgoing)));
   };
   const begin = (incoming: IncomingMessage, outgoing: ServerResponse): void => {

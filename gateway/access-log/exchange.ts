@@ -1,26 +1,21 @@
 /** Node's classes of request and response, which note the facts of an exchange as it runs. */
-import { IncomingMessage, ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { AccessLog, AnswerFacts } from "../facts/answer-facts.js";
-import { bytesOf } from "../http/measured.js";
+import { MeasuredRequest, MeasuredResponse } from "../http/measured.js";
 
 /** @param hear begins the facts of a request, before its head is known */
 export function exchangeClasses(hear: (incoming: IncomingMessage) => AnswerFacts): AccessLog["classes"] {
-  class NotedRequest extends IncomingMessage {
+  class NotedRequest extends MeasuredRequest {
     readonly facts: AnswerFacts;
 
     constructor(socket: Socket) {
       super(socket);
-      this.facts = hear(this);
-    }
-
-    override push(piece: unknown, encoding?: BufferEncoding): boolean {
-      this.facts.bytesIn += bytesOf(piece, encoding);
-      return super.push(piece, encoding);
+      this.facts = this.bytes = hear(this);
     }
   }
 
-  class NotedResponse extends ServerResponse<NotedRequest> {
+  class NotedResponse extends MeasuredResponse<NotedRequest> {
     constructor(...given: ConstructorParameters<typeof ServerResponse<NotedRequest>>) {
       super(...given);
       const { facts } = this.req;
@@ -39,21 +34,6 @@ export function exchangeClasses(hear: (incoming: IncomingMessage) => AnswerFacts
       facts.id = this.#header("x-request-id", headers) ?? facts.id;
       facts.request = this.#header("baton-request-id", headers) ?? facts.request;
       return this;
-    }
-
-    override write(...given: unknown[]): boolean {
-      this.#count(given);
-      return super.write(...(given as [unknown, BufferEncoding]));
-    }
-
-    override end(...given: unknown[]): this {
-      this.#count(given);
-      return super.end(...(given as [unknown, BufferEncoding]));
-    }
-
-    #count([piece, encoding]: readonly unknown[]): void {
-      // Node sends no body to HEAD, whatever the handler writes.
-      if (this.req.method !== "HEAD") this.req.facts.bytesOut += bytesOf(piece, encoding);
     }
 
     /** @param given headers that node writes without keeping them */

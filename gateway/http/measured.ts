@@ -2,9 +2,12 @@
 import { IncomingMessage, ServerResponse } from "node:http";
 import type { BodyBytes } from "./counts.js";
 
-class MeasuredRequest extends IncomingMessage {
-  /** The counts of a request and of its answer. */
-  readonly bytes = { bytesIn: 0, bytesOut: 0 };
+/** Counts while a request and its answer are on the way. */
+type Counting = { -readonly [Member in keyof BodyBytes]: BodyBytes[Member] };
+
+export class MeasuredRequest extends IncomingMessage {
+  /** A class that notes more of an exchange has the bytes in its own place. */
+  bytes: Counting = { bytesIn: 0, bytesOut: 0 };
 
   override push(piece: unknown, encoding?: BufferEncoding): boolean {
     this.bytes.bytesIn += bytesOf(piece, encoding);
@@ -12,7 +15,7 @@ class MeasuredRequest extends IncomingMessage {
   }
 }
 
-class MeasuredResponse extends ServerResponse<MeasuredRequest> {
+export class MeasuredResponse<Request extends MeasuredRequest> extends ServerResponse<Request> {
   override write(...given: unknown[]): boolean {
     this.#count(given);
     return super.write(...(given as [unknown, BufferEncoding]));
@@ -39,7 +42,7 @@ export function measuredBytes(incoming: IncomingMessage): BodyBytes | undefined 
   return incoming instanceof MeasuredRequest ? incoming.bytes : undefined;
 }
 
-export function bytesOf(piece: unknown, encoding: unknown): number {
+function bytesOf(piece: unknown, encoding: unknown): number {
   if (piece instanceof Uint8Array) return piece.length;
   if (typeof piece !== "string") return 0;
   return encoding === "latin1" ? piece.length : Buffer.byteLength(piece);
