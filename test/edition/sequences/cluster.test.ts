@@ -22,7 +22,7 @@ beforeAll(async () => {
     BATON_HIBERNATE_AFTER_MS: "200",
     BATON_STATE_CACHE_BYTES: "0",
   };
-  fleet = await startFleet({ models: ["accumulate"], store, env });
+  fleet = await startFleet({ models: ["accumulate", "slow-sequence"], store, env });
   await fleet.whenServing();
   url = fleet.urls[0] ?? "";
 }, 180_000);
@@ -54,4 +54,38 @@ it("are listed over all buckets, forked from any to any, carried, and ended", as
     expect((await ask("DELETE", url, at)).status).toBe(200);
     expect((await step(url, "accumulate", id, 1)).body).toMatchObject({ reason: "deleted" });
   }
+});
+
+it("show their open requests and their statistics over all buckets", async () => {
+  const [sequences, each] = [24, 5];
+  const all = (steps: number, start: boolean) =>
+    Promise.all(
+      Array.from({ length: sequences * steps }, (_, i) =>
+        step(url, "slow-sequence", 1 + (i % sequences), 800, { start }),
+      ),
+    );
+  // Requests on several connections have no order, so no step comes before the STARTs have ended.
+  const begun = await all(1, true);
+  const under = { isWay: true };
+  const stepping = all(each - 1, false).finally(() => (under.isWay = false));
+  const seen = new Set<number>();
+  while (under.isWay) {
+    for (let next: string | undefined = ""; next !== undefined;) {
+      const { body } = await ask("GET", url, `slow-sequence/requests?limit=5${next && `&after=${next}`}`);
+      const page = body as { readonly requests?: readonly { readonly sequence_id: number }[]; readonly next?: string };
+      expect(page.requests?.length).toBeLessThanOrEqual(5);
+      for (const { sequence_id: id } of page.requests ?? []) seen.add(id);
+      next = page.next;
+    }
+  }
+  const answers = [...begun, ...(await stepping)];
+  expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
+  // Some may begin and end between two looks, but not most of them.
+  expect(seen.size).toBeGreaterThan(sequences / 2);
+  const counted = async () => {
+    const { body } = await ask("GET", url, "slow-sequence/stats");
+    const { model_stats: [stats] = [] } = body as { model_stats?: readonly { readonly inference_count: number }[] };
+    return stats?.inference_count;
+  };
+  await expect.poll(counted).toBe(sequences * each);
 });
