@@ -6,7 +6,7 @@ import { encodedIdOf, encodeRequestId, parseRequestName } from "#shared/queue/ad
 import { listOpen, type OpenRequest } from "#shared/queue/admission/list-open.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { askRedis } from "../admission/ask-redis.js";
-import { beginning, placeText, readPlace, type Place } from "./place.js";
+import { readPage } from "./place.js";
 
 export const openStates = ["queued", "running"] as const;
 export type OpenState = (typeof openStates)[number];
@@ -58,19 +58,15 @@ const MOST_CALLS = 50;
 /** @throws InferenceError `unavailable`, or `invalid_argument` for a wrong `after` */
 export async function openRequests({ redis, buckets }: OpenSettings, asked: OpenAsked): Promise<OpenPage> {
   const { tenant, model, version, state, limit, after } = asked;
-  let place: Place | undefined = after === undefined ? beginning : readPlace(after, buckets);
-  const requests: OpenDescription[] = [];
-  for (let calls = 0; place !== undefined && requests.length < limit && calls < MOST_CALLS; calls++) {
-    const start: Place = place;
-    const terms = { model: model.name, tenant, version, state, most: limit - requests.length };
-    const page = await askRedis(() => listOpen(redis, start.bucket, terms, start));
-    requests.push(...page.requests.map((one) => describe(one, model, buckets)));
-    if (page.next !== undefined) place = { bucket: start.bucket, ...page.next };
-    // Outside of a Cluster the counts of all buckets are one.
-    else if (redis.isCluster && start.bucket + 1 < buckets) place = { ...beginning, bucket: start.bucket + 1 };
-    else place = undefined;
-  }
-  return { requests, next: place && placeText(place) };
+  // Outside of a Cluster the counts of all buckets are one.
+  const listing = { limit, after, buckets: redis.isCluster ? buckets : 1, mostReads: MOST_CALLS };
+  const { items, next } = await readPage(listing, async (from, most) => {
+    const page = await askRedis(() =>
+      listOpen(redis, from.bucket, { model: model.name, tenant, version, state, most }, from),
+    );
+    return { items: page.requests.map((one) => describe(one, model, buckets)), next: page.next };
+  });
+  return { requests: items, next };
 }
 
 function describe(one: OpenRequest, { name: model, generator }: ServedModel, buckets: number): OpenDescription {

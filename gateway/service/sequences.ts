@@ -4,15 +4,14 @@
  */
 import { endSequence } from "#shared/queue/sequences/end.js";
 import { describeSequence } from "#shared/queue/sequences/describe.js";
-import { firstPage } from "#shared/queue/pieces/page.js";
-import { listSequences, type Page } from "#shared/queue/sequences/list.js";
+import { listSequences } from "#shared/queue/sequences/list.js";
 import { rewind } from "#shared/queue/sequences/rewind.js";
 import type { SequenceState } from "#shared/queue/sequences/view.js";
 import { askRedis, changeInRedis } from "../admission/ask-redis.js";
 import type { ModelName } from "../fleet/models.js";
 import { checkVersion, isOfVersion, maxIdleMs, onceOf } from "../sequences/change.js";
 import { describeView, type SequenceDescription } from "../sequences/description.js";
-import { beginning, placeText, readPlace, type Place } from "../requests/place.js";
+import { readPage } from "../requests/place.js";
 import { mismatch, noCheckpoint, sequenceUnknown } from "../sequences/refusals.js";
 import { addressOf, beginningsOf, type Change, type Named, type OfModel } from "../sequences/sequence-id.js";
 import type { Caller } from "./caller.js";
@@ -76,21 +75,16 @@ export class SequenceService {
   async list(caller: Caller, name: ModelName, asked: PageTerms & SequenceFilter): Promise<SequencePage> {
     const { limit, after, state, prefix = "" } = asked;
     const { redis, buckets, models } = this.#settings;
-    let place: Place | undefined = after === undefined ? beginning : readPlace(after, buckets);
     const { tenant, model, version } = this.ofModel(caller, name);
     const meant = { version, state, beginnings: prefix === "" ? undefined : beginningsOf(tenant, prefix) };
-    const sequences: SequenceDescription[] = [];
-    for (let calls = 0; place !== undefined && sequences.length < limit && calls < MOST_CALLS; calls++) {
-      const start: Place = place;
-      const where = { bucket: start.bucket, model: model.name };
-      const most = limit - sequences.length;
-      const page = await askRedis(() => listSequences(redis, where, tenant, start, most, meant));
+    const { items, next } = await readPage({ limit, after, buckets, mostReads: MOST_CALLS }, async (from, most) => {
+      const where = { bucket: from.bucket, model: model.name };
+      const page = await askRedis(() => listSequences(redis, where, tenant, from, most, meant));
       const found = page.views.map((view) => describeView(view, models, model));
       // A name is encoded, so its beginning says the id's beginning but for two bytes.
-      sequences.push(...found.filter(({ sequence_id: id }) => String(id).startsWith(prefix)));
-      place = placeAfter(start, page, buckets);
-    }
-    return { sequences, next: place && placeText(place) };
+      return { items: found.filter(({ sequence_id: id }) => String(id).startsWith(prefix)), next: page.next };
+    });
+    return { sequences: items, next };
   }
 
   /**
@@ -133,10 +127,4 @@ export class SequenceService {
         throw noCheckpoint(rewound.said, change, rewound.view, step);
     }
   }
-}
-
-/** A page ends inside a bucket, or at the bucket's end. */
-function placeAfter({ bucket }: Place, { next }: Page, buckets: number): Place | undefined {
-  if (next !== undefined) return { bucket, ...next };
-  return bucket + 1 < buckets ? { bucket: bucket + 1, ...firstPage } : undefined;
 }
