@@ -93,3 +93,11 @@ export async function sum(url: string, sequence: number, value: number): Promise
   const { output, body } = await step(url, "accumulate", sequence, value);
   return output ?? body.code;
 }
+
+/** Looks again and again while the work is under way, until a look says that it has seen enough. */
+export async function lookDuring(work: Promise<unknown>, look: () => Promise<boolean>): Promise<void> {
+  const state = { isOver: false };
+  const over = work.finally(() => (state.isOver = true));
+  while (!state.isOver && !(await look()));
+  await over;
+}
