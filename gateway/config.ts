@@ -57,6 +57,16 @@ const listeningSettings = {
     "`true`: the gateway serves the console, a page for browsers, at `/console/`. The page needs no API key, and " +
       "asks its user for one to show anything. `false`: there is no such path.",
   ),
+  BATON_METRICS_TENANTS: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .max(10_000)
+    .default(0)
+    .describe(
+      "The most tenants with metrics of their own, the first that send requests. Further tenants count as `_other` " +
+        "together. 0: no metrics tell tenants apart.",
+    ),
   BATON_HISTORY: flagSetting("true").describe(
     "`true`: this gateway takes turns with others to observe the queue of the whole fleet. The observing gateway shows " +
       "the queue among its metrics, and keeps the history of the last 30 minutes in Redis. `false`: this gateway never " +

@@ -25,12 +25,13 @@ import { HttpCounts } from "./http/counts.js";
 import { RequestAudit } from "./http/request-audit.js";
 import { splitList } from "#shared/listening/browsers.js";
 import { Peers } from "./http/peers.js";
-import { authOf, openAdministration, openAuth } from "./open-auth.js";
+import { authOf, openAdministration, openAuth, type OpenedAuth } from "./open-auth.js";
 import { openApp } from "./open-app.js";
 import { WebSocketEndpoint } from "./api/streams/websocket.js";
 import { startServer } from "./server.js";
 import { openParts, type Parts } from "./service/open.js";
 import { servicesOf } from "./service/services.js";
+import { usedBudgets } from "./service/used/budgets.js";
 import { FrontDoor } from "./http/traces/front-door.js";
 import { parseRanges } from "./webhooks/addresses.js";
 
@@ -64,14 +65,15 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
   );
   const leave = () => lifecycle.close();
   const parts = await openParts({ kind: "gateway", name, config, auth, leave, audit, metrics, log }, lifecycle);
-  if (config.BATON_HISTORY) beginToObserve(parts, name, lifecycle, log);
   const shared = servicesOf(parts, config, log, audit);
   const peers = new Peers(parseRanges(config.BATON_TRUSTED_PROXIES));
   const requestAudit = new RequestAudit(audit, peers);
   const { redis, deployment } = parts;
   if (deployment.isFirstToAsk) audit.note("auth_required", { actor: name });
   const surroundings = { redis, buckets: deployment.buckets, config, peers, audit, requestAudit, log };
-  const { guard: judging, ...opened } = await openAuth(terms, surroundings, lifecycle);
+  const { guard: judging, limits, ...opened } = await openAuth(terms, surroundings, lifecycle);
+  cells.limitTenants(config.BATON_METRICS_TENANTS);
+  if (config.BATON_HISTORY) beginToObserve(parts, { gateway: name, limits }, lifecycle, log);
   const workerOf = (boot: string) => parts.fleet.workerOf(boot);
   const access =
     lines && accessLog?.openAccessLog({ gateway: name, peers, workerOf, write: (line) => lines.write(line) });
@@ -114,13 +116,15 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
 /** Observes the fleet in turn with other gateways, until the process ends. */
 function beginToObserve(
   { redis, deployment, queueLimits, fleet }: Parts,
-  gateway: string,
+  { gateway, limits }: { readonly gateway: string } & Pick<OpenedAuth, "limits">,
   lifecycle: Lifecycle,
   log: Logger,
 ): void {
   const { buckets } = deployment;
   const leaving = new AbortController();
-  const turns = new Observer({ redis, gateway, buckets, limits: queueLimits, fleet, cells, log });
+  const budgetsOf =
+    limits && (async (tenant: string) => usedBudgets({ redis, buckets }, await limits.limitsOf(tenant)));
+  const turns = new Observer({ redis, gateway, buckets, limits: queueLimits, fleet, cells, budgetsOf, log });
   const observing = turns.watch(leaving.signal);
   lifecycle.onClose("observer", async () => {
     leaving.abort();

@@ -35,7 +35,7 @@ import type { Services } from "./service/services.js";
 import { TenantService } from "./service/tenants.js";
 import { TicketService, type TicketServiceSettings } from "./service/tickets.js";
 import { UsageService } from "./service/usage.js";
-import type { UsedPlace } from "./service/used.js";
+import type { UsedPlace } from "./service/used/used.js";
 
 export interface AuthSurroundings {
   readonly redis: RedisClient;
@@ -52,6 +52,8 @@ export interface OpenedAuth extends Pick<Administration, "hasInFile"> {
   readonly ticketing: Pick<TicketServiceSettings, "tickets" | "now"> | undefined;
   /** Undefined if the deployment asks for no keys. */
   readonly readerCounts: ReaderCounts | undefined;
+  /** Undefined if the deployment asks for no keys. */
+  readonly limits: Pick<Tenants, "limitsOf"> | undefined;
 }
 
 /** Time between two audit lines of a gateway that lets everybody in, in ms. */
@@ -73,6 +75,7 @@ export async function openAuth(
       hasInFile: () => false,
       ticketing: undefined,
       readerCounts: undefined,
+      limits: undefined,
     };
   }
   const { BATON_AUTH_CACHE_MS: staleMs, BATON_AUTH_GRACE_MS: graceMs } = config;
@@ -139,6 +142,7 @@ export async function openAuth(
     hasInFile: (tenant) => file?.hasKeyOf(tenant) === true,
     ticketing: peppers.length === 0 ? undefined : { tickets: new Tickets(peppers), now },
     readerCounts,
+    limits: tenants,
   };
 }
 

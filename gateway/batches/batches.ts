@@ -46,7 +46,7 @@ export class Batches {
   ): Promise<{ readonly batch: Batch; readonly isReplayed: boolean }> {
     const { tenant, id } = batch;
     const rates = budget?.ratesIn({ redis: this.#redis, buckets: this.#buckets }, 0);
-    const change = { tenant, id, from: undefined, to: batchText(batch), isOpen: true, rates };
+    const change = { tenant, id, from: undefined, to: batchText(batch), open: batch.status, rates };
     const open = budget?.counts?.batches ?? limits.open;
     let copies = 0;
     const made = await changeInRedis(() => writeBatch(this.#redis, change, { ...limits, open }, copies++ > 0));
@@ -90,7 +90,7 @@ export class Batches {
    */
   async change({ text }: ReadBatch, to: Batch, isOpen = true): Promise<ReadBatch | undefined> {
     const { tenant, id } = to;
-    const change = { tenant, id, from: text, to: batchText(to), isOpen };
+    const change = { tenant, id, from: text, to: batchText(to), open: isOpen ? to.status : undefined };
     const { said } = await writeBatch(this.#redis, change, limits);
     return said === "written" ? { batch: to, text: change.to } : undefined;
   }

@@ -1,12 +1,12 @@
-/** The observer's figures: samples for its page of metrics, and a point of the history. Pure. */
+/** The observer's figures as samples for its page of metrics. Pure. */
 import type { Announcement } from "#shared/contract/announcement.js";
 import type { Cells, Sample } from "#shared/metrics/cells.js";
 import { observed } from "#shared/metrics/observed-families.js";
 import type { QueueLimits } from "#shared/queue/admission/limits.js";
-import type { Measured, Point } from "#shared/queue/admission/history.js";
-import { addedSums, responseSums, timeBounds } from "#shared/queue/pieces/report.js";
+import type { ServerMemory } from "#shared/redis/memory.js";
+import type { BesideQueue } from "./beside-queue.js";
 import type { QueueLook, VersionQueue } from "./queue-look.js";
-import type { VersionName, VersionTotals } from "./totals.js";
+import type { VersionName } from "./totals.js";
 
 /** What the observer knows of the fleet in a round. */
 export interface Observed {
@@ -18,6 +18,7 @@ export interface Observed {
   readonly limits: QueueLimits;
   /** How many gateways and jobs processes live. */
   readonly processes: Readonly<Record<"gateway" | "jobs", number>>;
+  readonly beside: BesideQueue;
 }
 
 type ObservedName = keyof typeof observed;
@@ -26,7 +27,7 @@ const observedNames = Object.keys(observed) as ObservedName[];
 
 /** The samples of every family of the observer. */
 function samplesOf(cells: Cells, seen: Observed): Readonly<Record<ObservedName, readonly Sample[]>> {
-  const { look, workers, lapsed, unservedBuckets, limits, processes } = seen;
+  const { look, workers, lapsed, unservedBuckets, limits, processes, beside } = seen;
   const versions = versionsOf(workers, lapsed).map((version) => queueOf(version, look));
   const models = [...new Set(versions.map(({ name }) => name))];
   const ofVersions = (valuesOf: (version: WaitingVersion) => readonly (readonly [Record<string, string>, number])[]) =>
@@ -45,10 +46,6 @@ function samplesOf(cells: Cells, seen: Observed): Readonly<Record<ObservedName, 
   const ratio = (used: number, most: number | undefined) =>
     most === undefined || most <= 0 || !Number.isFinite(most) ? undefined : used / most;
   const one = (value: number): Sample[] => [{ labels: {}, value }];
-  const isSequence = (name: string) =>
-    [...workers, ...lapsed].some(({ models: served }) =>
-      served.some((model) => model.name === name && model.sequence !== undefined),
-    );
   return {
     nv_inference_pending_request_count: ofVersions(({ ready, parked, behind }) => [[{}, ready + parked + behind]]),
     baton_queue_requests: ofVersions(({ ready, parked, behind, running }) => [
@@ -57,6 +54,11 @@ function samplesOf(cells: Cells, seen: Observed): Readonly<Record<ObservedName, 
       [{ state: "behind_sequence" }, behind],
       [{ state: "running" }, running],
     ]),
+    baton_queue_level_requests: added(
+      versions.flatMap(({ name, levels }) =>
+        levels.map((value, i) => ({ labels: { model: name, level: String(i + 1) }, value })),
+      ),
+    ),
     baton_queue_oldest_seconds: largest(ofVersions(({ oldestMs }) => [[{}, oldestMs / 1_000]])),
     baton_queue_bytes: ofModels((model) => load(`m:${model}`).bytes),
     baton_queue_limit_ratio: [
@@ -64,11 +66,19 @@ function samplesOf(cells: Cells, seen: Observed): Readonly<Record<ObservedName, 
       ...ofModels((model) => ratio(load(`m:${model}`).bytes, limits.queueBytes), { limit: "bytes" }),
       ...ofModels((model) => ratio(load(`s:${model}`).requests, limits.liveSequences), { limit: "sequences" }),
     ],
-    baton_sequences: ofModels((model) => (isSequence(model) ? load(`s:${model}`).requests : undefined), {
-      state: "live",
+    baton_sequences: sequenceModels(workers, lapsed).flatMap((model) => {
+      const hibernating = beside.buckets?.hibernating.get(model) ?? 0;
+      // A sequence has one request at a time that is ready, parked or running.
+      const own = versions.filter(({ name }) => name === model);
+      const busy = own.reduce((sum, { ready, parked, running }) => sum + ready + parked + running, 0);
+      const live = Math.max(0, load(`s:${model}`).requests - busy - hibernating);
+      return Object.entries({ live, busy, hibernating }).map(([state, value]) => ({ labels: { model, state }, value }));
     }),
     baton_delayed_jobs: one(load("later").requests),
+    baton_jobs: [{ labels: { state: "scheduled" }, value: load("later").requests }],
     baton_results_bytes: one(load("kept").bytes),
+    ...samplesBeside(beside),
+    ...samplesOfTenants(cells, seen),
     baton_unserved_buckets: one(unservedBuckets),
     baton_fleet_processes: Object.entries({ ...processes, worker: workers.length }).map(([role, value]) => ({
       labels: { role },
@@ -78,6 +88,77 @@ function samplesOf(cells: Cells, seen: Observed): Readonly<Record<ObservedName, 
       [{}, workers.filter(({ models: all }) => all.some((m) => m.name === name && m.version === version)).length],
     ]),
   };
+}
+
+type BesideName =
+  | "baton_outbox_events"
+  | "baton_dead_requests"
+  | `baton_webhook_${"pending" | "oldest_seconds"}`
+  | "baton_batches"
+  | `baton_redis_${"memory_bytes" | "memory_limit_bytes" | "replicas"}`;
+
+function samplesBeside(beside: BesideQueue): Readonly<Record<BesideName, readonly Sample[]>> {
+  const { buckets, webhooks, batches, servers = [] } = beside;
+  const one = (value: number | undefined): Sample[] => (value === undefined ? [] : [{ labels: {}, value }]);
+  const ofServers = (valueOf: (server: ServerMemory) => number | undefined): Sample[] =>
+    servers.flatMap((server) => {
+      const value = valueOf(server);
+      return value === undefined ? [] : [{ labels: { node: server.node }, value }];
+    });
+  return {
+    baton_outbox_events: one(buckets?.events),
+    baton_dead_requests: one(buckets?.dead),
+    baton_webhook_pending: one(webhooks?.pending),
+    baton_webhook_oldest_seconds: one(webhooks && webhooks.oldestMs / 1_000),
+    baton_batches:
+      batches === undefined ? [] : openStatuses.map((state) => ({ labels: { state }, value: batches.get(state) ?? 0 })),
+    baton_redis_memory_bytes: ofServers(({ used }) => used),
+    baton_redis_memory_limit_bytes: ofServers(({ limit }) => (limit > 0 ? limit : undefined)),
+    baton_redis_replicas: ofServers(({ replicas }) => replicas),
+  };
+}
+
+/** The statuses of batches with work to do. */
+const openStatuses = ["validating", "in_progress", "finalizing", "cancelling"] as const;
+
+type TenantName = `baton_tenant_${"requests" | "bytes"}` | "baton_budget_used_ratio";
+
+/** Absent if no tenant has series. A tenant with nothing in the queue keeps its series, at 0. */
+function samplesOfTenants(cells: Cells, { look, beside }: Observed): Readonly<Record<TenantName, readonly Sample[]>> {
+  const inQueue = [...look.loads].flatMap(([field, load]) =>
+    field.startsWith("t:") ? [[field.slice("t:".length), load] as const] : [],
+  );
+  const loads = inQueue.flatMap(([name, load]) => {
+    const tenant = cells.tenantName(name);
+    return tenant === undefined ? [] : [{ tenant, ...load }];
+  });
+  const quiet = cells.tenants.map((tenant) => ({ tenant, requests: 0, bytes: 0 }));
+  const samples = (of: "requests" | "bytes"): Sample[] =>
+    added([...quiet, ...loads].map((one) => ({ labels: { tenant: one.tenant }, value: one[of] })));
+  const budgets = [...(beside.budgets ?? [])].flatMap(([tenant, used]) =>
+    Object.entries(used).map(([budget, value]) => ({ labels: { tenant, budget }, value })),
+  );
+  return {
+    baton_tenant_requests: samples("requests"),
+    baton_tenant_bytes: samples("bytes"),
+    baton_budget_used_ratio: budgets,
+  };
+}
+
+/** The models of sequences that some of the workers serve. */
+export function sequenceModels(...workers: readonly (readonly Announcement[])[]): string[] {
+  const all = workers.flat().flatMap(({ models }) => models);
+  return [...new Set(all.flatMap(({ name, sequence }) => (sequence === undefined ? [] : [name])))];
+}
+
+/** Adds up samples with equal labels. */
+function added(samples: readonly Sample[]): Sample[] {
+  const sums = new Map<string, Sample>();
+  for (const { labels, value } of samples) {
+    const key = JSON.stringify(labels);
+    sums.set(key, { labels, value: value + (sums.get(key)?.value ?? 0) });
+  }
+  return [...sums.values()];
 }
 
 /** Of samples with equal labels, such as those of all models beyond the limit, the largest. */
@@ -96,7 +177,7 @@ export function show(cells: Cells, seen: Observed | undefined): void {
   for (const name of observedNames) cells.replace(name, samples?.[name] ?? []);
 }
 
-interface WaitingVersion extends VersionQueue {
+export interface WaitingVersion extends VersionQueue {
   /** Requests that wait behind their sequences: the rest of the model's load. */
   readonly behind: number;
 }
@@ -108,119 +189,12 @@ export function versionsOf(...workers: readonly (readonly Announcement[])[]): Ve
 }
 
 /** The load of a model has no versions: its rest counts for the version with the most requests. */
-function queueOf({ name, version }: VersionName, { loads, versions }: QueueLook): WaitingVersion {
+export function queueOf({ name, version }: VersionName, { loads, versions }: QueueLook): WaitingVersion {
   const own = versions.filter((one) => one.name === name);
   const size = ({ ready, running, parked }: VersionQueue) => ready + running + parked;
   const largest = own.toSorted((a, b) => size(b) - size(a))[0];
   const found = own.find((one) => one.version === version);
-  const none = { name, version, ready: 0, running: 0, parked: 0, oldestMs: 0 };
+  const none = { name, version, ready: 0, running: 0, parked: 0, oldestMs: 0, levels: [] };
   const rest = (loads.get(`m:${name}`)?.requests ?? 0) - own.reduce((sum, one) => sum + size(one), 0);
   return { ...(found ?? none), behind: found !== undefined && found === largest ? Math.max(0, rest) : 0 };
-}
-
-/** The sums of a model over its versions, as far as a point needs them. */
-export interface ModelSums {
-  readonly success: number;
-  readonly fail: number;
-  readonly tokens: number;
-  readonly runs: number;
-  readonly rowsOfRuns: number;
-  readonly runUs: number;
-  readonly times: readonly number[];
-}
-
-const noSums: ModelSums = { success: 0, fail: 0, tokens: 0, runs: 0, rowsOfRuns: 0, runUs: 0, times: [] };
-
-/** Adds up the versions of each model. */
-export function sumsByModel(
-  versions: readonly VersionName[],
-  totals: (version: VersionName) => VersionTotals,
-): ReadonlyMap<string, ModelSums> {
-  const sums = new Map<string, ModelSums>();
-  for (const version of versions) {
-    const { of, runs, responses, times } = totals(version);
-    const before = sums.get(version.name) ?? noSums;
-    const sum = (values: readonly number[]) => values.reduce((all, value) => all + value, 0);
-    sums.set(version.name, {
-      success: before.success + of.success,
-      fail: before.fail + of.fail,
-      tokens: before.tokens + sum(responses.map(([, counts]) => sum(counts.filter(isSuccess)))),
-      runs: before.runs + of.runs,
-      rowsOfRuns: before.rowsOfRuns + sum(runs.map(([rows, [count = 0]]) => rows * count)),
-      runUs: before.runUs + sum(runs.map(([, counts]) => counts[2] ?? 0)),
-      times: addedSums(before.times, times),
-    });
-  }
-  return sums;
-}
-
-function isSuccess(_: number, place: number): boolean {
-  return place % responseSums.length === 0;
-}
-
-/** A time for which the observer knows the sums. */
-export interface SumsAt {
-  readonly sums: ReadonlyMap<string, ModelSums>;
-  /** On `World.now()`'s clock. */
-  readonly at: number;
-}
-
-/**
- * @param before the sums of the round before; undefined if this observer has just begun
- * @returns the point of this round
- */
-export function pointOf(seen: Observed, before: SumsAt | undefined, now: SumsAt): Point["models"] {
-  const { look, workers, lapsed } = seen;
-  const versions = versionsOf(workers, lapsed).map((version) => queueOf(version, look));
-  return Object.fromEntries(
-    [...new Set(versionsOf(workers).map(({ name }) => name))].map((model): [string, Measured] => {
-      const sums = now.sums.get(model) ?? noSums;
-      const own = versions.filter(({ name }) => name === model);
-      const queued = own.reduce((sum, { ready, parked, behind }) => sum + ready + parked + behind, 0);
-      const oldestMs = Math.max(0, ...own.map((one) => Math.round(one.oldestMs)));
-      const live = look.loads.get(`s:${model}`)?.requests ?? 0;
-      const serving = workers.filter(({ models }) => models.some(({ name }) => name === model)).length;
-      const [steps, errors, ...rest] =
-        before === undefined
-          ? [null, null, null, null, null, null, null]
-          : changesOf(before.sums.get(model) ?? noSums, sums, (now.at - before.at) * serving);
-      return [model, [steps ?? null, errors ?? null, queued, oldestMs, live, ...rest]];
-    }),
-  );
-}
-
-/** Steps, errors, tokens, p50, p99, rows of a batch, and how busy the workers were. */
-function changesOf(before: ModelSums, now: ModelSums, workerMs: number): (number | null)[] {
-  // A sum may fall if Redis loses what it had acknowledged.
-  const more = (of: Exclude<keyof ModelSums, "times">) => Math.max(0, now[of] - before[of]);
-  const times = now.times.map((count, i) => Math.max(0, count - (before.times[i] ?? 0)));
-  const [runs, busyMs] = [more("runs"), more("runUs") / 1_000];
-  return [
-    more("success"),
-    more("fail"),
-    more("tokens"),
-    quantile(times, 0.5),
-    quantile(times, 0.99),
-    runs === 0 ? null : rounded(more("rowsOfRuns") / runs),
-    workerMs <= 0 ? null : rounded(Math.min(1, busyMs / workerMs)),
-  ];
-}
-
-/** @returns the time below which this part of the requests was, in ms; null without requests */
-function quantile(times: readonly number[], part: number): number | null {
-  const all = times.reduce((sum, count) => sum + count, 0);
-  if (all === 0) return null;
-  let below = 0;
-  for (const [i, count] of times.entries()) {
-    if (below + count >= part * all && count > 0) {
-      const [from = 0, to = timeBounds.at(-1) ?? 0] = [timeBounds[i - 1], timeBounds[i]];
-      return rounded(from + ((part * all - below) / count) * (to - from));
-    }
-    below += count;
-  }
-  return null;
-}
-
-function rounded(value: number): number {
-  return Number(value.toPrecision(3));
 }

@@ -6,16 +6,19 @@
  */
 import type { Logger } from "pino";
 import type { Cells } from "#shared/metrics/cells.js";
-import { appendPoint, endTurn, renewTurn, STEP_MS, takeTurn, TURN_MS } from "#shared/queue/admission/history.js";
+import { appendPoint, endTurn, STEP_MS, takeTurn, TURN_MS } from "#shared/queue/admission/history.js";
 import type { LaneLook } from "#shared/queue/admission/look-at-lane.js";
 import type { QueueLimits } from "#shared/queue/admission/limits.js";
-import { readReports, readReportsAlone } from "#shared/queue/admission/read-reports.js";
+import { readReports } from "#shared/queue/admission/read-reports.js";
+import { renewTurn } from "#shared/queue/admission/renew-turn.js";
 import { readProcesses } from "#shared/queue/note-process.js";
 import type { ReportPart } from "#shared/queue/pieces/report.js";
 import { dropIfSilent, type RedisClient } from "#shared/redis/connect.js";
 import { delay } from "#shared/retry.js";
 import { realWorld, type World } from "#shared/world.js";
-import { pointOf, show, sumsByModel, type Observed, type SumsAt } from "./observed.js";
+import { lookBeside, type Asked, type BesideQueue } from "./beside-queue.js";
+import { sequenceModels, show, type Observed } from "./observed.js";
+import { pointOf, sumsByModel, type SumsAt } from "./point.js";
 import { lookAtQueue } from "./queue-look.js";
 import { totalsOf } from "./totals.js";
 import type { FleetWatch } from "./watch.js";
@@ -33,6 +36,7 @@ export interface ObserverSettings {
   readonly limits: QueueLimits;
   readonly fleet: Pick<FleetWatch, "workers" | "lapsed" | "unserved" | "version">;
   readonly cells: Cells;
+  readonly budgetsOf?: Asked["budgetsOf"];
   readonly world?: World;
   readonly log: Logger;
 }
@@ -48,6 +52,7 @@ export class Observer {
   #before: SumsAt | undefined;
   /** The past of workers that are gone, at a version of the fleet. */
   #past: { readonly version: string | undefined; readonly parts: readonly ReportPart[] } | undefined;
+  #beside: BesideQueue = {};
   #processes: Observed["processes"] = { gateway: 0, jobs: 0 };
 
   constructor(settings: ObserverSettings) {
@@ -81,13 +86,14 @@ export class Observer {
     const now = this.#world.now();
     // After a longer pause another gateway may have the turn, which a renewal would take away.
     const mayHave = this.#renewedAt !== undefined && now - this.#renewedAt < TURN_MS;
-    if (!mayHave || !(await renewTurn(redis, gateway))) {
+    const reports = mayHave ? await renewTurn(redis, gateway) : undefined;
+    if (reports === undefined) {
       this.#step(undefined);
       const freeMs = await takeTurn(redis, gateway);
       if (freeMs !== undefined) return Math.min(STEP_MS, freeMs + AFTER_MS);
     }
     this.#step(now);
-    await this.#observe();
+    await this.#observe(reports);
     return STEP_MS;
   }
 
@@ -97,14 +103,16 @@ export class Observer {
       show(this.#settings.cells, undefined);
       this.#before = undefined;
       this.#past = undefined;
+      this.#beside = {};
       this.#lanes.clear();
       this.#round = 0;
     }
     this.#renewedAt = renewedAt;
   }
 
-  async #observe(): Promise<void> {
-    const { redis, buckets, limits, fleet, cells } = this.#settings;
+  /** @param reports as the renewed turn brought them; undefined in the first round of a turn */
+  async #observe(reports: readonly ReportPart[] | undefined): Promise<void> {
+    const { redis, buckets, limits, fleet, cells, budgetsOf } = this.#settings;
     const round = this.#round++;
     const { workers, lapsed, unserved } = fleet;
     const away = new Set(unserved.flatMap((one) => one.buckets));
@@ -118,9 +126,20 @@ export class Observer {
       round,
       known: this.#lanes,
     });
-    const seen = { look, workers, lapsed, unservedBuckets: away.size, limits, processes: this.#processes };
+    const models = sequenceModels(workers, lapsed).filter((model) => (look.loads.get(`s:${model}`)?.requests ?? 0) > 0);
+    const asked = { redis, buckets, away, models, tenants: cells.tenants, budgetsOf };
+    this.#beside = await lookBeside(asked, round, this.#beside);
+    const seen: Observed = {
+      look,
+      workers,
+      lapsed,
+      unservedBuckets: away.size,
+      limits,
+      processes: this.#processes,
+      beside: this.#beside,
+    };
     show(cells, seen);
-    const now = { sums: await this.#sums(), at: this.#world.now() };
+    const now = { sums: await this.#sums(reports), at: this.#world.now() };
     await appendPoint(redis, pointOf(seen, this.#before, now));
     this.#before = now;
   }
@@ -135,16 +154,16 @@ export class Observer {
    * The past changes only with the members of the fleet. The observer then reads it together with
    * the reports, and also if a sum has fallen: a report has just become part of the past.
    */
-  async #sums(): Promise<SumsAt["sums"]> {
+  async #sums(reports: readonly ReportPart[] | undefined): Promise<SumsAt["sums"]> {
     const { redis, fleet } = this.#settings;
     const { version } = fleet;
-    if (this.#past !== undefined && this.#past.version === version) {
-      const sums = sumsOf([...(await readReportsAlone(redis)), ...this.#past.parts]);
+    if (reports !== undefined && this.#past !== undefined && this.#past.version === version) {
+      const sums = sumsOf([...reports, ...this.#past.parts]);
       if (!hasFallen(this.#before?.sums, sums)) return sums;
     }
-    const { reports, past } = await readReports(redis);
-    this.#past = { version, parts: past };
-    return sumsOf([...reports, ...past]);
+    const all = await readReports(redis);
+    this.#past = { version, parts: all.past };
+    return sumsOf([...all.reports, ...all.past]);
   }
 }
 

@@ -1,5 +1,6 @@
 /** A look of the observer at the queue: the counts of all models, and the lanes with load. */
-import type { Announcement } from "#shared/contract/announcement.js";
+import { z } from "zod";
+import type { Announcement, ServedModel } from "#shared/contract/announcement.js";
 import { lookAtLane, type LaneLook } from "#shared/queue/admission/look-at-lane.js";
 import { laneText, pinOf, pinText, type Lane } from "#shared/queue/address.js";
 import { registryKeys } from "#shared/queue/keys.js";
@@ -60,13 +61,13 @@ export async function lookAtQueue(looked: Looked): Promise<QueueLook> {
   const turn = inTurn(lanes, round);
   for (let from = 0; from < turn.length; from += TOGETHER) {
     const some = turn.slice(from, from + TOGETHER);
-    const looks = await Promise.all(some.map((lane) => lookAtLane(redis, lane)));
+    const looks = await Promise.all(some.map((lane) => lookAtLane(redis, lane, lane.levels)));
     for (const [i, look] of looks.entries()) known.set(laneText(some[i] as Lane), look);
   }
   const versions = new Map<string, VersionQueue>();
   for (const lane of lanes) {
     const { model: name, version } = lane;
-    const { ready, running, parked, oldestAt = now } = known.get(laneText(lane)) ?? nothing;
+    const { ready, running, parked, oldestAt = now, levels } = known.get(laneText(lane)) ?? nothing;
     const before = versions.get(`${name}/${version}`) ?? { name, version, ...nothing, oldestMs: 0 };
     versions.set(`${name}/${version}`, {
       name,
@@ -75,12 +76,16 @@ export async function lookAtQueue(looked: Looked): Promise<QueueLook> {
       running: before.running + running,
       parked: before.parked + parked,
       oldestMs: Math.max(before.oldestMs, now - oldestAt),
+      levels: Array.from(
+        { length: Math.max(levels.length, before.levels.length) },
+        (_, i) => (levels[i] ?? 0) + (before.levels[i] ?? 0),
+      ),
     });
   }
   return { loads, versions: [...versions.values()] };
 }
 
-const nothing: LaneLook = { ready: 0, running: 0, parked: 0, oldestAt: undefined };
+const nothing: LaneLook = { ready: 0, running: 0, parked: 0, oldestAt: undefined, levels: [] };
 
 async function readLoads({ redis, buckets, away }: Looked): Promise<ReadonlyMap<string, Counted>> {
   const all = Array.from({ length: buckets }, (_, bucket) => bucket).filter((bucket) => !away.has(bucket));
@@ -93,12 +98,31 @@ async function readLoads({ redis, buckets, away }: Looked): Promise<ReadonlyMap<
   return sums;
 }
 
+interface LookedLane extends Lane {
+  /** The priority levels of the model; 0 for none. */
+  readonly levels: number;
+}
+
+const queueConfig = z.object({
+  dynamic_batching: z.object({ priority_levels: z.coerce.number() }).partial().optional(),
+});
+
+/** A single level tells nothing. */
+function levelsOf({ config }: Pick<ServedModel, "config">): number {
+  const levels = queueConfig.safeParse(config).data?.dynamic_batching?.priority_levels ?? 0;
+  return levels >= 2 ? levels : 0;
+}
+
 /** The lanes of the models with load, those of the largest load first. */
-function lanesWithLoad({ buckets, away, workers }: Looked, loads: ReadonlyMap<string, Counted>): readonly Lane[] {
+function lanesWithLoad({ buckets, away, workers }: Looked, loads: ReadonlyMap<string, Counted>): readonly LookedLane[] {
   const pins = new Map(
     workers.flatMap(({ models }) =>
       models.map(
-        (model) => [`${model.name}/${pinText(pinOf(model))}`, { model: model.name, ...pinOf(model) }] as const,
+        (model) =>
+          [
+            `${model.name}/${pinText(pinOf(model))}`,
+            { model: model.name, ...pinOf(model), levels: levelsOf(model) },
+          ] as const,
       ),
     ),
   );
@@ -112,7 +136,7 @@ function lanesWithLoad({ buckets, away, workers }: Looked, loads: ReadonlyMap<st
 }
 
 /** The lanes of a round: some of the largest, and others by turns. */
-function inTurn(lanes: readonly Lane[], round: number): readonly Lane[] {
+function inTurn(lanes: readonly LookedLane[], round: number): readonly LookedLane[] {
   if (lanes.length <= MOST_LANES) return lanes;
   const [largest, others] = [lanes.slice(0, LARGEST_LANES), lanes.slice(LARGEST_LANES)];
   const from = (round * (MOST_LANES - LARGEST_LANES)) % others.length;

@@ -13,7 +13,7 @@ import { usualScopes, type Scope } from "../auth/owner/scopes.js";
 import { needTenant, toChange, toRead, type Administration } from "./administration.js";
 import type { Caller } from "./caller.js";
 import { unknownPlace, type Page, type PageTerms } from "./page.js";
-import { usedBy, type Used, type UsedPlace } from "./used.js";
+import { usedBy, type Used, type UsedPlace } from "./used/used.js";
 
 /** Members of a key that its administrators choose. */
 export interface GivenKey {

@@ -42,8 +42,12 @@ export class Cells {
   readonly #models = new Set<string>();
   /** The models that have series of their own without a version. */
   readonly #names = new Set<string>();
+  /** The tenants that have series of their own. */
+  readonly #tenants = new Set<string>();
   /** Most versions that have series of their own. */
   #mostModels: number;
+  /** Most tenants that have series of their own. */
+  #mostTenants = 0;
 
   constructor(mostModels = Infinity) {
     this.#mostModels = mostModels;
@@ -52,6 +56,24 @@ export class Cells {
   /** To be called before the first model has series. */
   limitModels(most: number): void {
     this.#mostModels = most;
+  }
+
+  /** To be called before the first tenant has series. 0: no tenant has any, not even `_other`. */
+  limitTenants(most: number): void {
+    this.#mostTenants = most;
+  }
+
+  /** The tenants that have series of their own: the first that had any. */
+  get tenants(): readonly string[] {
+    return [...this.#tenants];
+  }
+
+  /** The label of a tenant; undefined if no tenant has series. */
+  tenantName(tenant: string): string | undefined {
+    if (this.#mostTenants === 0 || this.#tenants.has(tenant)) return this.#mostTenants === 0 ? undefined : tenant;
+    if (this.#tenants.size >= this.#mostTenants) return OTHER;
+    this.#tenants.add(tenant);
+    return tenant;
   }
 
   /** The labels of a version's series. Beyond the limit, all versions have the same. */

@@ -56,17 +56,21 @@ export async function checkServer(redis: RedisClient, log: Logger): Promise<void
   redis.on(inCluster ? "refresh" : "ready", lookAgain);
 }
 
-function addressOf({ options: { host, port } }: ioredis.Redis): string {
+export function addressOf({ options: { host, port } }: ioredis.Redis): string {
   return `${host}:${port}`;
 }
 
 async function ask(redis: ioredis.Redis): Promise<ServerFacts> {
   const [text, config] = await Promise.all([redis.info(), configOf(redis)]);
+  return { info: fieldsOf(text), config };
+}
+
+/** The fields of an answer to INFO. */
+export function fieldsOf(text: string): Readonly<Record<string, string>> {
   const lines = text.split("\r\n").filter((line) => line.includes(":"));
-  const info = Object.fromEntries(
+  return Object.fromEntries(
     lines.map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 1)]),
   );
-  return { info, config };
 }
 
 /** @returns undefined if the server refuses the command, as managed services do */

@@ -7,6 +7,7 @@ import { GROUP, laneKeys, loadKey, openKey, outcomeKey, requestInKey, sequencesK
 import { readRecord } from "#shared/queue/pieces/outcome.js";
 import { usualTerms, type WaitingTerms } from "#shared/queue/pieces/parking.js";
 import type { Applicant } from "#shared/queue/admission/admit.js";
+import { lookAtLane } from "#shared/queue/admission/look-at-lane.js";
 import { withdraw } from "#shared/queue/admission/withdraw.js";
 import { commit } from "#shared/queue/work/commit/commit.js";
 import { mendSequence } from "#shared/queue/work/commit/mend-sequence.js";
@@ -68,6 +69,17 @@ describe.each([
     expect(await runAll()).toEqual(names);
     expect(await counts()).toEqual({ ready: 0, parked: 0 });
     expect(await keysLeft()).toEqual([]);
+  });
+
+  it("count by their level, if the model has levels", async () => {
+    const of = (level: number, tenant: string): Applicant => ({ ...asks(`r${level}`, { level }), tenant });
+    await said([of(1, "x"), of(1, "y"), of(1, "a"), of(2, "a"), of(2, "b"), of(2, "c"), of(3, "c")]);
+    const look = (levels: number) => lookAtLane(lab.redis, lab.lane, levels);
+    expect(await look(0)).toMatchObject({ ready: 2, running: 0, parked: 5, levels: [] });
+    expect((await look(2)).levels).toEqual([1, 3]);
+    expect((await look(3)).levels).toEqual([1, 3, 1]);
+    await runAll();
+    expect(await look(3)).toMatchObject({ ready: 0, parked: 0, levels: [] });
   });
 
   it("count in the limit of the lane", async () => {

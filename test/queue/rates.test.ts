@@ -178,7 +178,7 @@ describe("the rate of an owner", () => {
     const make = (id: string, to: string, isRepeated = false, limits = keeping) =>
       writeBatch(
         lab.redis,
-        { tenant: rate.name, id, from: undefined, to, isOpen: true, rates: [rate] },
+        { tenant: rate.name, id, from: undefined, to, open: "in_progress", rates: [rate] },
         limits,
         isRepeated,
       );
@@ -195,7 +195,13 @@ describe("the rate of an owner", () => {
     expect(await make("b2", batch("b2", "d"))).toMatchObject({ said: "too-soon", name: rate.name });
     expect(await lab.redis.exists(batchKeys.batch(rate.name, "b2"))).toBe(0);
     expect(await one(rate)).toMatchObject({ said: "too-soon" });
-    const change = { tenant: rate.name, id: "b1", from: batch("b1", "d"), to: batch("b1", "d", 2), isOpen: true };
+    const change = {
+      tenant: rate.name,
+      id: "b1",
+      from: batch("b1", "d"),
+      to: batch("b1", "d", 2),
+      open: "in_progress",
+    };
     expect(await writeBatch(lab.redis, change, keeping)).toEqual({ said: "written", rates: undefined });
   });
 

@@ -87,7 +87,7 @@ it("makes batches within a bucket's share of a rate, and forgets the share once 
   const make = async (name: string, periodUs: number) => {
     const rates = [shareOfRate({ name, periodUs, burst: 2 * BUCKETS }, 0, BUCKETS)];
     const id = randomUUID();
-    const batch = { tenant: "acme", id, from: undefined, to: JSON.stringify({ id }), isOpen: true, rates };
+    const batch = { tenant: "acme", id, from: undefined, to: JSON.stringify({ id }), open: "in_progress", rates };
     return (await writeBatch(redis, batch, { keptMs: 60_000, open: 200, known: 200 })).said;
   };
   const said = [await make("k:rare", 1e9), await make("k:rare", 1e9), await make("k:rare", 1e9)];

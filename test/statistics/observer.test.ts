@@ -12,7 +12,12 @@ const folder = useFolder();
 const running = useFleet({
   models: ["accumulate", "simple", "tale-gpt"],
   gateways: 2,
-  env: { ...keyedEnv(folder), BATON_AUTH_OPEN: "health,metadata", BATON_METRICS_PORT: "0" },
+  env: {
+    ...keyedEnv(folder),
+    BATON_AUTH_OPEN: "health,metadata",
+    BATON_METRICS_PORT: "0",
+    BATON_METRICS_TENANTS: "1",
+  },
 });
 const { make } = useKeys(running);
 const FAMILY = "baton_queue_requests";
@@ -37,22 +42,31 @@ describe("the observer", () => {
     expect(found.value("baton_unserved_buckets")).toBe(0);
     expect(found.value("baton_gone_back_total")).toBe(0);
     expect(found.value('baton_queue_limit_ratio{model="simple",limit="requests"}')).toBe(0);
+    const zeros = ["dead_requests", "outbox_events", "webhook_pending", "webhook_oldest_seconds", "delayed_jobs"];
+    for (const name of zeros) expect(found.value(`baton_${name}`)).toBe(0);
+    expect(found.value('baton_batches{state="in_progress"}')).toBe(0);
+    expect(found.value('baton_jobs{state="scheduled"}')).toBe(0);
+    // The gateway is connected by a proxy of the fleet.
+    const [[memory = "", bytes = 0] = []] = [...found.samples].filter(([name]) => name.includes("redis_memory_bytes"));
+    expect(memory).toMatch(/^baton_redis_memory_bytes\{node="127\.0\.0\.1:\d+"\}$/);
+    expect(bytes).toBeGreaterThan(0);
+    expect(found.value(memory.replace("memory_bytes", "replicas"))).toBe(0);
   });
 
   it("sends less than a command a second while nothing waits", async () => {
     const commands = async () => {
       const said = await running.redis.info("commandstats");
       const of = (command: string) => Number(new RegExp(`cmdstat_${command}:calls=(\\d+)`).exec(said)?.[1] ?? 0);
-      return ["hvals", "xadd", "xinfo\\|groups"].map(of);
+      return ["pexpire", "xadd", "xinfo\\|groups"].map(of);
     };
     const points = () => running.redis.xlen(registryKeys.history);
     const from = await points();
     const before = await commands();
-    const [hvals = 0, added = 0, looks] = (await readUntil(points, (now) => now >= from + 2, {
+    const [renewed = 0, added = 0, looks] = (await readUntil(points, (now) => now >= from + 2, {
       patienceMs: 20_000,
     }),
     await commands()).map((calls, i) => calls - (before[i] ?? 0));
-    expect(hvals).toBeLessThanOrEqual(3);
+    expect(renewed).toBeLessThanOrEqual(3);
     expect(added).toBeLessThanOrEqual(3);
     // No lane has load, so the observer looks at none.
     expect(looks).toBe(0);
@@ -82,7 +96,11 @@ describe("the observer", () => {
       expect(found.value(name("accumulate", "behind_sequence"))).toBe(1);
       expect(found.value('nv_inference_pending_request_count{model="accumulate",version="1"}')).toBeGreaterThan(0);
       expect(found.value('baton_queue_bytes{model="simple"}')).toBeGreaterThan(0);
-      expect(found.value('baton_sequences{model="accumulate",state="live"}')).toBe(1);
+      expect(found.value('baton_sequences{model="accumulate",state="busy"}')).toBe(1);
+      expect(found.value('baton_sequences{model="accumulate",state="live"}')).toBe(0);
+      expect(found.value('baton_tenant_requests{tenant="acme"}')).toBe(4);
+      expect(found.value('baton_tenant_bytes{tenant="acme"}')).toBeGreaterThan(0);
+      expect(found.samples.has('baton_tenant_requests{tenant="_other"}')).toBe(false);
       worker?.thaw();
       expect(await Promise.all(waiting)).toEqual([200, 200, 200, 200]);
     } finally {

@@ -1,6 +1,6 @@
 /**
  * The observer of the fleet and its history, with plain commands. One gateway at a time observes,
- * and appends a point to a capped stream every few seconds.
+ * and appends a point to a capped stream every few seconds. renew-turn.lua renews its turn.
  */
 import { z } from "zod";
 import type { RedisClient } from "../../redis/connect.js";
@@ -45,17 +45,6 @@ const shape = z.record(z.string(), z.array(z.number().nullable()));
 export async function takeTurn(redis: RedisClient, gateway: string): Promise<number | undefined> {
   if ((await redis.set(registryKeys.observer, gateway, "PX", TURN_MS, "NX")) === "OK") return undefined;
   return Math.max(0, await redis.pttl(registryKeys.observer));
-}
-
-/**
- * Renews the turn by commands that take no memory, since the figures of the queue matter most while
- * Redis is full. If the turn ends between the two, another gateway may have it, and both observe
- * for a round.
- * @returns whether this gateway still has the turn
- */
-export async function renewTurn(redis: RedisClient, gateway: string): Promise<boolean> {
-  if ((await redis.get(registryKeys.observer)) !== gateway) return false;
-  return (await redis.pexpire(registryKeys.observer, TURN_MS)) === 1;
 }
 
 /** Leaves the turn to other gateways. */

@@ -2,7 +2,7 @@
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, list, text } from "../../redis/script.js";
 import { registryKeys } from "../keys.js";
-import { partsOfPage, type ReportPart } from "../pieces/report.js";
+import { partsIn, type ReportPart } from "../pieces/report.js";
 
 export interface Reports {
   /** Of workers that live, or that have gone and may come back. */
@@ -23,16 +23,4 @@ const script = defineScript(
 /** @throws the client's error if Redis does not answer */
 export function readReports(redis: RedisClient): Promise<Reports> {
   return script(redis, registryKeys, {});
-}
-
-/**
- * The reports without the past, with one command.
- * @throws the client's error if Redis does not answer
- */
-export async function readReportsAlone(redis: RedisClient): Promise<readonly ReportPart[]> {
-  return partsIn(await redis.hvals(registryKeys.reports));
-}
-
-function partsIn(values: readonly string[]): ReportPart[] {
-  return values.flatMap(partsOfPage);
 }

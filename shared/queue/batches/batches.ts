@@ -30,6 +30,16 @@ export interface OpenBatch {
   readonly id: string;
 }
 
+/**
+ * How many batches of all tenants still have work to do, by status. A batch that a process of the
+ * version before has written last has the status `1`.
+ */
+export async function countByStatus(redis: RedisClient): Promise<ReadonlyMap<string, number>> {
+  const counts = new Map<string, number>();
+  for (const status of await redis.hvals(batchKeys.openOfAll)) counts.set(status, (counts.get(status) ?? 0) + 1);
+  return counts;
+}
+
 /** All batches that still have work to do. */
 export async function openBatches(redis: RedisClient): Promise<OpenBatch[]> {
   return (await redis.hkeys(batchKeys.openOfAll)).map((member) => {

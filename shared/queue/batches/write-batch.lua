@@ -10,7 +10,7 @@
 --   ARGV.id
 --   ARGV.from       the text as the caller has read it, '' for a new batch
 --   ARGV.to         the new text
---   ARGV.isOpen     '1' while the batch still has work to do
+--   ARGV.open       the status of a batch that still has work to do, or ''
 --   ARGV.ttl        ms for which it stays after that
 --   ARGV.mostOpen   most open batches of a tenant
 --   ARGV.most       most batches of a tenant
@@ -42,9 +42,9 @@ if found == '' and ARGV.from == '' then
   redis.call('ZADD', all, 'NX', string.format('%d', now), id)
 end
 local member = ARGV.tenant .. ' ' .. id
-if ARGV.isOpen == '1' then
+if ARGV.open ~= '' then
   redis.call('SET', key, to)
-  redis.call('HSET', KEYS.openOfAll, member, '1')
+  redis.call('HSET', KEYS.openOfAll, member, ARGV.open)
   redis.call('SADD', open, id)
   return one.charged('written')
 end

@@ -13,8 +13,8 @@ export interface BatchChange {
   /** The text as the caller has read it; undefined for a new batch. */
   readonly from: string | undefined;
   readonly to: string;
-  /** Whether the batch still has work to do. */
-  readonly isOpen: boolean;
+  /** The status of a batch that still has work to do; undefined for any other. */
+  readonly open: string | undefined;
   /** The rates of the client who makes the batch; absent if it has none. */
   readonly rates?: readonly Rate[] | undefined;
 }
@@ -43,7 +43,7 @@ const script = defineScript(
   },
   {
     keys: ["batch", "openOfAll", "all", "open", "load"],
-    args: ["tenant", "id", "from", "to", "isOpen", "ttl", "mostOpen", "most", "rates", "repeated"],
+    args: ["tenant", "id", "from", "to", "open", "ttl", "mostOpen", "most", "rates", "repeated"],
     durable: true,
   },
 );
@@ -55,8 +55,8 @@ const script = defineScript(
  */
 export function writeBatch(
   redis: RedisClient,
-  { tenant, id, from, to, isOpen, rates }: BatchChange,
-  { keptMs, open, known }: BatchLimits,
+  { tenant, id, from, to, open, rates }: BatchChange,
+  { keptMs, open: mostOpen, known }: BatchLimits,
   isRepeated = false,
 ): Promise<WrittenBatch> {
   const keys = {
@@ -71,9 +71,9 @@ export function writeBatch(
     id,
     from: from ?? "",
     to,
-    isOpen: isOpen ? "1" : "0",
+    open: open ?? "",
     ttl: keptMs,
-    mostOpen: open,
+    mostOpen,
     most: known,
     rates: JSON.stringify(ratesOfCall([{ rates }]) ?? []),
     repeated: isRepeated ? 1 : 0,

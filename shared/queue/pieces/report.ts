@@ -84,6 +84,11 @@ export function addedSums(a: readonly number[] = [], b: readonly number[] = []):
   return Array.from({ length: Math.max(a.length, b.length) }, (_, i) => (a[i] ?? 0) + (b[i] ?? 0));
 }
 
+/** The parts in all values of a hash of reports. */
+export function partsIn(values: readonly string[]): ReportPart[] {
+  return values.flatMap(partsOfPage);
+}
+
 /** @returns nothing for the number of a worker's pages, and for the text of a person */
 export function partsOfPage(text: string): ReportPart[] {
   return text.split("\n").flatMap((line) => parsePart(line) ?? []);

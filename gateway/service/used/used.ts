@@ -8,14 +8,20 @@ import type { RateStanding } from "#shared/queue/pieces/rates.js";
 import { countSchedules } from "#shared/queue/schedules/schedules.js";
 import { countWebhooks } from "#shared/queue/webhooks/webhooks.js";
 import type { RedisClient } from "#shared/redis/connect.js";
-import { askRedis } from "../admission/ask-redis.js";
-import type { Caller } from "./caller.js";
+import { askRedis } from "../../admission/ask-redis.js";
+import type { Budget } from "../../admission/budget.js";
 
 export interface UsedPlace {
   readonly redis: RedisClient;
   readonly buckets: number;
   /** Counts the readers at this gateway; absent if nobody counts. */
   readonly readers?: { of(name: string): number } | undefined;
+}
+
+/** A caller, or a tenant as such. */
+export interface UsedCaller {
+  readonly tenant: string;
+  readonly budget: Budget | undefined;
 }
 
 /** How a rate stands. */
@@ -50,7 +56,10 @@ export interface Used {
 const NO_CHARGE = { cost: 0, prompt: 0, choices: 0 };
 
 /** @throws InferenceError `unavailable` */
-export function usedBy({ redis, buckets, readers: open }: UsedPlace, { tenant, budget }: Caller): Promise<Used> {
+export function usedBy(
+  { redis, buckets, readers: open }: UsedPlace,
+  { tenant, budget }: UsedCaller,
+): Promise<Used> {
   const { rates = [], tokens = [], generations = [], readers = [] } = budget ?? {};
   const terms = {
     rates: [...rates, ...tokens.map((rate) => ({ ...rate, charge: NO_CHARGE }))],
