@@ -11,6 +11,7 @@ import { openMetrics } from "#shared/http/open-metrics.js";
 import { settingsOrExit } from "#shared/settings.js";
 import { workerConfig, type WorkerConfig } from "./config.js";
 import { describeCard } from "./devices/card.js";
+import type { Device } from "./devices/device.js";
 import { findDevice } from "./devices/find.js";
 import { findModels, loadModels, type LoadedModel } from "./load-models.js";
 
@@ -40,6 +41,7 @@ async function serve(config: WorkerConfig, log: Logger): Promise<Lifecycle> {
     loadModels(config, device, found, onFatal),
     import("./fleet-member.js").then(({ FleetMember }) => new FleetMember(config, metrics, lifecycle, log)),
   ]);
+  if (metrics !== undefined) await showFigures(device, lifecycle);
   const { loaded, failed } = report;
   for (const { name, version, reason } of failed) log.error({ model: name, version, reason }, "model not loaded");
   for (const model of loaded) {
@@ -62,6 +64,13 @@ async function serve(config: WorkerConfig, log: Logger): Promise<Lifecycle> {
   setFlagsFromString(HEAP_GROWTH);
   await member.join(report, await describeCard(device.placement, process.env));
   return lifecycle;
+}
+
+/** Loaded only for a worker that shows metrics. */
+async function showFigures({ gpus }: Device, lifecycle: Lifecycle): Promise<void> {
+  const { showCards, showHost } = await import("./devices/host-figures.js");
+  await showHost();
+  if (gpus.length > 0) lifecycle.onClose("nvidia-smi", showCards(process.env));
 }
 
 async function closeModel(model: LoadedModel): Promise<void> {

@@ -60,6 +60,19 @@ const inference = {
   nv_model_load_duration_secs: gauge("Time that the model took to load.", ofModel),
 };
 
+/** In the worker: its host and its cards, of Triton's names. */
+const hosts = {
+  nv_cpu_utilization: gauge("Use of all CPUs of the host, 0 to 1."),
+  nv_cpu_memory_total_bytes: gauge("Memory of the host."),
+  nv_cpu_memory_used_bytes: gauge("Memory of the host that is in use."),
+  nv_gpu_utilization: gauge("Use of a card, 0 to 1.", ["gpu_uuid"]),
+  nv_gpu_memory_total_bytes: gauge("Memory of a card.", ["gpu_uuid"]),
+  nv_gpu_memory_used_bytes: gauge("Memory of a card that is in use.", ["gpu_uuid"]),
+  nv_gpu_power_usage: gauge("Power that a card draws, in W.", ["gpu_uuid"]),
+  nv_gpu_power_limit: gauge("Most power that a card may draw, in W.", ["gpu_uuid"]),
+  nv_energy_consumption: counter("Energy of a card since the worker's start, in J.", ["gpu_uuid"]),
+};
+
 /** In the worker: batches and steps. */
 const batches = {
   baton_batch_rows: histogram(counts, "Rows of a run of the model.", ofModel),
@@ -229,6 +242,7 @@ const brokers = {
 /** All families, by the part of the documentation that has them. */
 export const sections: Readonly<Record<string, Readonly<Record<string, Family>>>> = {
   "Inference, by Triton's names": inference,
+  "Hosts and cards, by Triton's names": hosts,
   "Batches and steps": batches,
   Generators: generators,
   "The front door": frontDoor,
@@ -243,6 +257,7 @@ export const sections: Readonly<Record<string, Readonly<Record<string, Family>>>
 
 export const families = {
   ...inference,
+  ...hosts,
   ...batches,
   ...generators,
   ...frontDoor,

@@ -11,6 +11,7 @@ import { writeKey, writeTenant } from "#shared/queue/owners/write-owner.js";
 import type { Member } from "../support/fleet/member.js";
 import { root } from "../support/fleet/root.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
+import { metricsOf, scrape } from "../metrics/scrape.js";
 import { silentLog } from "../support/silent.js";
 import { useFolder, useKeys } from "./keyed.js";
 
@@ -34,7 +35,7 @@ const served = useFleet({
   workers: 0,
   models: [],
   direct: true,
-  env: { BATON_AUTH: "keys", ...secret, BATON_KEYS_FILE: path },
+  env: { BATON_AUTH: "keys", ...secret, BATON_KEYS_FILE: path, BATON_METRICS_PORT: "0" },
 });
 const stored = useKeys(served);
 
@@ -44,6 +45,7 @@ async function said(text: string): Promise<string> {
   const { code } = (await answer.json()) as { code?: string };
   return code ?? String(answer.status);
 }
+const page = async () => scrape(await metricsOf(member()));
 const recordOf = (id: string): KeyRecord => readKeysFile(path).keys.get(id) ?? expect.fail(`${id} is not in the file`);
 const edit = (change: (file: { keys: Record<string, unknown>[] }) => void): void => {
   const file = JSON.parse(readFileSync(path, "utf8")) as { keys: Record<string, unknown>[] };
@@ -61,7 +63,10 @@ describe("a gateway with a file of keys", () => {
   it("knows its keys, those of Redis, and no others", async () => {
     const { text } = await stored.make();
     expect(await Promise.all([said(first.text), said(text)])).toEqual(["200", "200"]);
+    const refusals = async () => (await page()).samples.get('baton_auth_failures_total{reason="malformed"}') ?? 0;
+    const before = await refusals();
     expect(await said(first.text.slice(0, -1))).toBe("invalid_api_key");
+    expect([await refusals(), (await page()).value("baton_keys_file_ok")]).toEqual([before + 1, 1]);
   });
 
   it("sees a change within seconds, and keeps the last good file through faults", async () => {
@@ -71,6 +76,7 @@ describe("a gateway with a file of keys", () => {
     writeFileSync(path, '{\n  "keys": [');
     await refused("no JSON: line 2, column 12");
     expect(await Promise.all([said(first.text), said(second.text)])).toEqual(["200", "200"]);
+    expect((await page()).value("baton_keys_file_ok")).toBe(0);
     writeFileSync(path, good);
     edit(({ keys }) => Object.assign(keys[1] ?? {}, { expires_at: "2026-01-01T00:00:00Z" }));
     await expect.poll(() => said(second.text)).toBe("expired_api_key");

@@ -4,13 +4,14 @@ import { Cells } from "#shared/metrics/cells.js";
 import { families, type Family, type FamilyName } from "#shared/metrics/families.js";
 import { complaintsAbout, faultsOfFiles, hasPromtool } from "../../infra/observe/check.mjs";
 import { useFleet } from "../support/fleet/use-fleet.js";
+import { readUntil } from "../support/until.js";
 import { metricsOf, scrape } from "./scrape.js";
 
 const running = useFleet({
-  models: ["simple", "gen-cheap"],
+  models: ["simple", "accumulate", "gen-cheap"],
   jobs: 1,
   direct: true,
-  env: { BATON_METRICS_PORT: "0" },
+  env: { BATON_METRICS_PORT: "0", BATON_ACCESS_LOG: "/dev/null" },
 });
 const names: ReadonlySet<string> = new Set(Object.keys(families));
 
@@ -26,6 +27,24 @@ async function work(): Promise<void> {
   expect(await post("gen-cheap/generate", { text_input: "Once", max_tokens: 3 })).toBe(200);
   expect(await post("simple/infer", {})).toBe(400);
 }
+
+/** Families whose series need more than this fleet has, with the need. Other tests show them. */
+const elsewhere: Readonly<Record<string, readonly FamilyName[]>> = {
+  "a card": [
+    "nv_gpu_utilization",
+    "nv_gpu_memory_total_bytes",
+    "nv_gpu_memory_used_bytes",
+    "nv_gpu_power_usage",
+    "nv_gpu_power_limit",
+    "nv_energy_consumption",
+  ],
+  keys: ["baton_auth_failures_total", "baton_keys_file_ok", "baton_budget_used_ratio"],
+  "tenants in the queue": ["baton_tenant_requests", "baton_tenant_bytes"],
+  "a supervisor": ["baton_supervisor_restarts_total"],
+  webhooks: ["baton_jobs_ended_total"],
+  "levels and parked requests": ["baton_queue_level_requests"],
+  "a limit of Redis's memory": ["baton_redis_memory_limit_bytes"],
+};
 
 describe("the page", () => {
   it.runIf(hasPromtool())("is read by rules and alerts that promtool takes, with the tests of the alerts", async () => {
@@ -50,5 +69,19 @@ describe("the page", () => {
     expect(own.filter((name) => !names.has(name))).toEqual([]);
     expect(own.length).toBeGreaterThan(15);
     if (hasPromtool()) expect(await complaintsAbout(page.text)).toEqual([]);
+  });
+
+  it("of some process has each declared family", async () => {
+    await work();
+    const { gateways, workers, jobs } = running.fleet;
+    const members = [...gateways.map(({ member }) => member), ...workers, ...jobs];
+    const without = async () => {
+      const pages = await Promise.all(members.map(async (member) => scrape(await metricsOf(member))));
+      const shown = new Set(pages.flatMap(({ types }) => [...types.keys()]));
+      return [...names].filter((name) => !shown.has(name)).toSorted();
+    };
+    const expected = Object.values(elsewhere).flat().toSorted();
+    // The observer's first round comes after the start.
+    expect(await readUntil(without, (missing) => missing.length <= expected.length)).toEqual(expected);
   });
 });

@@ -55,9 +55,12 @@ export function parseNvidia(text: string): NvidiaCard[] {
  *   entry without a card ends the list.
  * @returns the cards that a process sees; the place of a card is the number that the process uses
  */
-export function visibleCards(cards: readonly NvidiaCard[], visible: string | undefined): readonly NvidiaCard[] {
+export function visibleCards<Card extends Pick<NvidiaCard, "index" | "uuid">>(
+  cards: readonly Card[],
+  visible: string | undefined,
+): readonly Card[] {
   if (visible === undefined) return cards;
-  const seen: NvidiaCard[] = [];
+  const seen: Card[] = [];
   for (const name of visible.split(",").map((one) => one.trim())) {
     const card = cards.find(({ index, uuid }) => name === String(index) || (name !== "" && uuid.startsWith(name)));
     if (card === undefined) break;
