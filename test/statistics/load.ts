@@ -67,3 +67,25 @@ export async function settled(url: string, model: string, successes: number): Pr
 export function runsOf({ batch_stats }: VersionStatistics): number {
   return batch_stats.reduce((sum, { compute_infer }) => sum + compute_infer.count, 0);
 }
+
+/** How many requests for the model have succeeded, as a gateway says. */
+export async function successesOf(url: string, model: string): Promise<number> {
+  return (await settled(url, model, 0)).inference_stats.success.count;
+}
+
+/** A sum below an earlier one at the same gateway; undefined if there was none. */
+export async function watchFalls(
+  urls: readonly string[],
+  model: string,
+  isOver: () => boolean,
+): Promise<number | undefined> {
+  const highest = urls.map(() => 0);
+  while (!isOver()) {
+    for (const [i, url] of urls.entries()) {
+      const now = await successesOf(url, model);
+      if (now < (highest[i] ?? 0)) return now;
+      highest[i] = now;
+    }
+  }
+  return undefined;
+}

@@ -1,6 +1,6 @@
 /** Statistics while workers are killed and frozen: sums never fall, and nothing counts twice. */
 import { describe, expect, it } from "vitest";
-import { infer, settled, step } from "../../statistics/load.js";
+import { infer, step, successesOf, watchFalls } from "../../statistics/load.js";
 import { useFleet } from "../../support/fleet/use-fleet.js";
 import { until } from "../../support/until.js";
 
@@ -8,7 +8,7 @@ const running = useFleet({ models: ["accumulate"], gateways: 2, workers: 2 });
 /** Each has one step under way. */
 const CLIENTS = 8;
 const urlAt = (i: number) => running.fleet.urls[i % 2] ?? "";
-const successes = async (url: string) => (await settled(url, "accumulate", 0)).inference_stats.success.count;
+const successes = (url: string) => successesOf(url, "accumulate");
 
 /** Runs sequences of five steps until `isOver`. @returns the number of steps with an answer */
 async function load(first: number, isOver: () => boolean): Promise<number> {
@@ -25,23 +25,14 @@ async function load(first: number, isOver: () => boolean): Promise<number> {
   return done;
 }
 
-/** A value below an earlier one at the same gateway; undefined if there was none. */
-async function watchFalls(isOver: () => boolean): Promise<number | undefined> {
-  const highest = [0, 0];
-  while (!isOver()) {
-    for (const [i, before] of highest.entries()) {
-      const now = await successes(urlAt(i));
-      if (now < before) return now;
-      highest[i] = now;
-    }
-  }
-  return undefined;
-}
-
 async function during(first: number, act: () => Promise<void>): Promise<number> {
   let isOver = false;
   const acting = act().finally(() => (isOver = true));
-  const [done, fallen] = await Promise.all([load(first, () => isOver), watchFalls(() => isOver), acting]);
+  const [done, fallen] = await Promise.all([
+    load(first, () => isOver),
+    watchFalls(running.fleet.urls, "accumulate", () => isOver),
+    acting,
+  ]);
   expect(fallen).toBeUndefined();
   return done;
 }
