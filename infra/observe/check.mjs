@@ -1,13 +1,18 @@
 /**
  * `npm run observe:check [gateway]`: has Prometheus' promtool judge the files of this folder, with
- * the tests of the alerts, and the page of metrics of each process of a running fleet. Prints every
- * complaint, and fails if there is one. The gateway is `http://127.0.0.1:8000` by default, and the
+ * the tests of the alerts, and the page of metrics of each process of a running fleet. Then a real
+ * Prometheus scrapes the fleet for a minute, while workers may come and go. Prints every complaint,
+ * and fails if there is one. The gateway is `http://127.0.0.1:8000` by default, and the
  * token of metrics comes from the file that `npm start` makes, if there is one.
  */
 import { spawn, spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
+import { hasPrometheus, startPrometheus } from "./prometheus.mjs";
+
+const SCRAPE_MS = 60_000;
 
 /**
  * Complaints that are no faults. Triton's dashboards and clients need Triton's names. The delays of
@@ -72,6 +77,38 @@ export async function faultsOfFiles() {
   return judged.flatMap(({ args, status, said }) => (status === 0 ? [] : [`promtool ${args.join(" ")}:\n${said}`]));
 }
 
+/**
+ * @param {string} gateway
+ * @param {string | undefined} tokenFile
+ */
+async function scrape(gateway, tokenFile) {
+  const prometheus = await startPrometheus({ gateway, tokenFile });
+  let upAfterMs;
+  try {
+    while (!(await prometheus.isReady())) await pause(100);
+    const since = performance.now();
+    while (performance.now() - since < SCRAPE_MS) {
+      await pause(250);
+      if (upAfterMs !== undefined) continue;
+      const targets = await prometheus.targets();
+      if (targets.length > 0 && targets.every(({ health }) => health === "up")) upAfterMs = performance.now() - since;
+    }
+    const targets = await prometheus.targets();
+    const down = targets.filter(({ health }) => health !== "up");
+    const refused = await prometheus.refusedSamples();
+    const said = [
+      ...down.map(({ labels, lastError }) => `${labels["instance"]}: ${lastError}`),
+      ...prometheus.complaints(),
+    ];
+    const up = upAfterMs === undefined ? "never" : `after ${(upAfterMs / 1_000).toFixed(1)} s`;
+    console.log(`Prometheus, a minute: ${targets.length} targets, all up ${up}, ${refused} samples refused`);
+    for (const line of said) console.log(`  ${line}`);
+    if (upAfterMs === undefined || refused > 0 || said.length > 0) process.exitCode = 1;
+  } finally {
+    await prometheus.stop();
+  }
+}
+
 async function main() {
   const faults = await faultsOfFiles();
   for (const fault of faults) console.log(fault);
@@ -88,13 +125,18 @@ async function main() {
     return answer.text();
   };
   /** @type {readonly { targets: readonly string[], labels: Record<string, string> }[]} */
-  const found = JSON.parse(await read(`${gateway}/v2/fleet/targets`));
+  const found = await read(`${gateway}/v2/fleet/targets`).then(JSON.parse, (/** @type {unknown} */ error) => {
+    console.log(`no fleet answers at ${gateway} (${String(error)}): npm start begins one`);
+    process.exitCode = 1;
+    return [];
+  });
   for (const { targets, labels } of found) {
     const complaints = await complaintsAbout(await read(`http://${targets[0]}/metrics`));
     console.log(`${labels["baton_process"]}: ${complaints.length} complaints`);
     for (const line of complaints) console.log(`  ${line}`);
     if (complaints.length > 0) process.exitCode = 1;
   }
+  if (found.length > 0 && hasPrometheus()) await scrape(gateway, token === undefined ? undefined : tokenFile);
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) await main();
