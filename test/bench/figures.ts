@@ -8,6 +8,7 @@ import { OFFERED, type FleetResult, type StepRound } from "./steps/scenarios.js"
 import { hotFigures } from "./hot/figures.js";
 import type { HotRound } from "./hot/scenarios.js";
 import { neighboursFigures, type NeighboursRound } from "./neighbours/scenarios.js";
+import { observeFigures, type ObserveRound } from "./observe/scenarios.js";
 import { ownersFigures, type OwnersRound } from "./owners/scenarios.js";
 import { queueFigures } from "./queue/laws.js";
 import type { QueueRound } from "./queue/scenarios.js";
@@ -99,10 +100,17 @@ const stepFigures: readonly Wanted<StepRound>[] = [
   }),
 ];
 
-export type Round = StepRound & StagesRound & StreamRound & QueueRound & HotRound & OwnersRound & NeighboursRound;
+export type Round = StepRound &
+  StagesRound &
+  StreamRound &
+  QueueRound &
+  HotRound &
+  OwnersRound &
+  NeighboursRound &
+  ObserveRound;
 
 export function figures(rounds: readonly Partial<Round>[]): Figure[] {
-  const others = [...queueFigures, ...hotFigures, ...ownersFigures, ...neighboursFigures];
+  const others = [...queueFigures, ...hotFigures, ...ownersFigures, ...neighboursFigures, ...observeFigures];
   return figuresOf<Round>([...stepFigures, ...stagesFigures, ...streamFigures, ...others], rounds);
 }
 

@@ -5,6 +5,7 @@
  * measures generation instead, `--only queue` the queue's cost for Redis, and
  * `--only steps,streams,queue` everything. `--only owners` measures what keys cost, and
  * what a tenant notices of another that floods, which `--only neighbours` measures by itself.
+ * `--only observe` measures what metrics, traces and the access log cost.
  * `--only stages` says where the time of a step goes, and `--only hot --against FOLDER` measures
  * this build beside the build of another checkout.
  */
@@ -20,6 +21,7 @@ import { chosen, runRounds } from "./support/rounds.js";
 import { figures, printFigures, type Round } from "./figures.js";
 import { hotNames, hotScenarios, type HotRound } from "./hot/scenarios.js";
 import { neighboursNames, neighboursScenarios, type NeighboursRound } from "./neighbours/scenarios.js";
+import { observeNames, observeScenarios, type ObserveRound } from "./observe/scenarios.js";
 import { ownersNames, ownersScenarios, type OwnersRound } from "./owners/scenarios.js";
 import { queueDetails } from "./queue/laws.js";
 import { queueNames, queueScenarios, type QueueRound } from "./queue/scenarios.js";
@@ -50,6 +52,7 @@ const names = chosen(options.only.replace(/\bowners\b/, "owners,neighbours"), {
   hot: hotNames,
   owners: ownersNames,
   neighbours: neighboursNames,
+  observe: observeNames,
 });
 
 // Leaving by `exit` ends every started process, too.
@@ -138,6 +141,12 @@ function measureOwners(): Promise<Partial<OwnersRound>[]> {
   return runRounds(ownersScenarios(), { rounds, names: names.owners, progress });
 }
 
+async function measureObserve(onClose: Closing): Promise<Partial<ObserveRound>[]> {
+  const expected = names.observe.includes("traced") ? await expectedOutputs() : new Map<number, string>();
+  const scenarios = await observeScenarios({ folder, expected, names: names.observe, timing, onClose });
+  return runRounds(scenarios, { rounds, names: names.observe, progress });
+}
+
 async function measureNeighbours(onClose: Closing): Promise<Partial<NeighboursRound>[]> {
   const scenarios = await neighboursScenarios({ folder, timing, onClose, progress });
   return runRounds(scenarios, { rounds, names: names.neighbours, progress });
@@ -151,6 +160,7 @@ try {
   const hot = names.hot.length === 0 ? [] : await closing(measureHot);
   const owners = names.owners.length === 0 ? [] : await measureOwners();
   const neighbours = names.neighbours.length === 0 ? [] : await closing(measureNeighbours);
+  const observe = names.observe.length === 0 ? [] : await closing(measureObserve);
   const measured = Array.from({ length: rounds }, (_, i): Partial<Round> => ({
     ...steps[i],
     ...stages[i],
@@ -159,6 +169,7 @@ try {
     ...hot[i],
     ...owners[i],
     ...neighbours[i],
+    ...observe[i],
   }));
   const results = measured.flatMap((round) => Object.values(round));
   const total = (count: "checked" | "wrong") => results.reduce((sum, result) => sum + result[count], 0);
