@@ -12,6 +12,7 @@ import { documentEndpoints, type ApiDocument } from "./api/endpoint/document.js"
 import type { Endpoint } from "./api/endpoint/endpoint.js";
 import { fileEndpoints } from "./api/files.js";
 import { fleetEndpoints } from "./api/fleet.js";
+import { fleetEventEndpoints } from "./api/fleet-events.js";
 import { jobEndpoints } from "./api/jobs.js";
 import { keyEndpoints } from "./api/keys.js";
 import { openApi } from "./api/endpoint/openapi.js";
@@ -86,6 +87,7 @@ export const groups: readonly Group[] = [
   group("Triton's paths", statisticsEndpoints, ({ statistics }) => statistics),
   group("Triton's paths", kserveEndpoints, (parts) => parts),
   group("Fleet", fleetEndpoints, ({ fleet }) => fleet),
+  group("Fleet", fleetEventEndpoints, ({ fleetEvents }) => fleetEvents),
   group("Fleet", settingsEndpoints, ({ settings }) => settings),
   group(
     "Requests and their streams",

@@ -260,6 +260,7 @@ export const errorKinds = {
       schedules: "the schedules of all take as much memory as they may; try again later",
       lookUp: "the request cannot be looked up now",
       tooManyReads: "too many clients ask for usage now",
+      tooManyFollowers: "as many clients follow the fleet at this gateway as may",
       keys: "API keys cannot be looked up now",
       jetStream: "JetStream cannot be asked now",
       stream: "the stream cannot be read now",

@@ -43,11 +43,14 @@ const modelShape = () =>
     name: z.string(),
     version: z.string(),
     digest: z.string(),
+    kind: z.enum(["tensor", "sequence", "generator"]),
     workers: count,
     queued: count,
     running: count,
     live_sequences: count.optional(),
     set_aside: count,
+    steps_per_second: count.optional(),
+    oldest_ms: count.optional(),
     warnings: z.array(z.string()).optional(),
   });
 
@@ -60,6 +63,8 @@ const processesShape = () =>
         pid: z.number(),
         started_at: z.string(),
         metrics: z.string().optional(),
+        version: z.string().optional(),
+        load: z.strictObject({ cpu_ratio: count, event_loop_ms: count, memory_bytes: count }).optional(),
       }),
     )
     .optional();

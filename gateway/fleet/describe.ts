@@ -2,13 +2,15 @@
  * The answer of `GET /v2/fleet`: the live workers with their models, and every served model with
  * the load of its lanes in Redis now.
  */
-import type { Announcement } from "#shared/contract/announcement.js";
+import type { Announcement, ServedModel } from "#shared/contract/announcement.js";
+import { measures, readPoints, STEP_MS, TURN_MS, type Point } from "#shared/queue/admission/history.js";
 import type { QueueLimits } from "#shared/queue/admission/limits.js";
 import { readAllLoads } from "#shared/queue/pieces/load.js";
 import { pinOf, pinText } from "#shared/queue/address.js";
 import { bucketTag } from "#shared/queue/bucket-tag.js";
 import { GROUP, laneKeys, registryKeys } from "#shared/queue/keys.js";
 import { readProcesses, type ListedProcess } from "#shared/queue/note-process.js";
+import { timeAt } from "#shared/redis/clock.js";
 import { masterFor, type RedisClient } from "#shared/redis/connect.js";
 import type { Unserved } from "./buckets.js";
 import type { GoneBack } from "./gone-back.js";
@@ -42,15 +44,19 @@ export interface TenantLoad {
   readonly bytes: number;
 }
 
+export type FleetDescription = Awaited<ReturnType<typeof describeFleet>>;
+
 /** @throws InferenceError `unavailable` while the gateway cannot ask Redis */
 export async function describeFleet(described: Described) {
   const { redis, workers, buckets, unserved, goneBack, limits } = described;
   return orUnavailable(redis, async () => {
-    const [fleet, queue, processes] = await Promise.all([
-      description(redis, workers, buckets, unserved),
+    const isAway = listIsAway(redis, unserved);
+    const [newest, queue, processes] = await Promise.all([
+      isAway ? undefined : newestPoint(redis),
       describeQueue(described, limits),
-      listIsAway(redis, unserved) ? undefined : readProcesses(redis),
+      isAway ? undefined : readProcesses(redis),
     ]);
+    const fleet = await description(redis, workers, buckets, unserved, newest);
     return { ...fleet, ...(processes && describeProcesses(processes)), queue, gone_back: goneBack?.describe() };
   });
 }
@@ -89,6 +95,7 @@ async function description(
   workers: readonly Announcement[],
   buckets: number,
   unserved: readonly Unserved[],
+  newest: Point | undefined,
 ) {
   const away = new Set(redis.isCluster ? unserved.flatMap((one) => one.buckets) : []);
   const asked = Array.from({ length: buckets }, (_, bucket) => bucket).filter((bucket) => !away.has(bucket));
@@ -96,7 +103,8 @@ async function description(
     workers.flatMap(({ models }) => models.map((model) => [`${model.name}/${pinText(pinOf(model))}`, model])),
   );
   const models = await Promise.all(
-    [...served.values()].map(async ({ name, version, digest, sequence, warnings }) => {
+    [...served.values()].map(async (model) => {
+      const { name, version, digest, sequence, warnings } = model;
       const pin = pinOf({ version, digest });
       const lanes = await Promise.all(
         asked.map((bucket) => describeLane(redis, laneKeys({ bucket, model: name, ...pin }))),
@@ -107,6 +115,7 @@ async function description(
         name,
         version,
         digest,
+        kind: kindOf(model),
         workers: workers.filter(({ models }) =>
           models.some((m) => m.name === name && m.version === version && m.digest === digest),
         ).length,
@@ -114,6 +123,7 @@ async function description(
         running: sum((lane) => lane.running),
         ...(sequence && { live_sequences: sum((lane) => lane.live) }),
         set_aside: sum((lane) => lane.dead),
+        ...ratesOf(name, newest),
         ...(warnings && { warnings }),
       };
     }),
@@ -135,6 +145,29 @@ async function description(
   };
 }
 
+/** What a request for the model is. */
+function kindOf({ generator, sequence }: ServedModel): "generator" | "sequence" | "tensor" {
+  if (generator !== undefined) return "generator";
+  return sequence === undefined ? "tensor" : "sequence";
+}
+
+/** The newest point of the history; undefined if no gateway has observed lately. */
+async function newestPoint(redis: RedisClient): Promise<Point | undefined> {
+  const [[point], now] = await Promise.all([readPoints(redis, 1), timeAt(redis, registryKeys.history)]);
+  return point !== undefined && now - point.at < TURN_MS ? point : undefined;
+}
+
+/** Of all versions of the model, as far as the observer knew them a moment ago. */
+function ratesOf(model: string, newest: Point | undefined) {
+  const values = newest?.models[model];
+  const valueOf = (measure: (typeof measures)[number]) => values?.[measures.indexOf(measure)] ?? undefined;
+  const [steps, oldestMs] = [valueOf("steps"), valueOf("oldest_ms")];
+  return {
+    ...(steps !== undefined && { steps_per_second: Number(((steps * 1_000) / STEP_MS).toPrecision(3)) }),
+    ...(oldestMs !== undefined && { oldest_ms: oldestMs }),
+  };
+}
+
 /** Whether the list of processes lies on a master of a Cluster that cannot answer. */
 function listIsAway(redis: RedisClient, unserved: readonly Unserved[]): boolean {
   if (!redis.isCluster) return false;
@@ -146,12 +179,16 @@ function describeProcesses(processes: readonly ListedProcess[]) {
   const ofKind = (wanted: ListedProcess["kind"]) =>
     processes
       .filter(({ kind }) => kind === wanted)
-      .map(({ name, host, pid, startedAt, metrics }) => ({
+      .map(({ name, host, pid, startedAt, metrics, version, load }) => ({
         name,
         host,
         pid,
         started_at: startedAt,
         ...(metrics !== undefined && { metrics }),
+        ...(version !== undefined && { version }),
+        ...(load && {
+          load: { cpu_ratio: load.cpuRatio, event_loop_ms: load.eventLoopMs, memory_bytes: load.memoryBytes },
+        }),
       }));
   return { gateways: ofKind("gateway"), jobs: ofKind("jobs") };
 }

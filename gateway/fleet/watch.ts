@@ -23,6 +23,7 @@ import {
   loadOfTenant,
   scrapeTargets,
   type AskedLoad,
+  type FleetDescription,
   type ScrapeTarget,
   type TenantLoad,
 } from "./describe.js";
@@ -171,6 +172,11 @@ export class FleetWatch implements Fleet {
     return this.#members?.version;
   }
 
+  /** Whether a worker that is gone has left by itself. */
+  hasLeft(worker: string): boolean {
+    return this.#members?.left.has(worker) === true;
+  }
+
   history(minutes: number, models: readonly string[] | undefined): Promise<FleetHistory> {
     return historyOf(this.#settings.redis, minutes, models);
   }
@@ -179,7 +185,7 @@ export class FleetWatch implements Fleet {
     return this.#workers.find(({ worker }) => worker.endsWith(`.${boot}`))?.worker;
   }
 
-  describe(tenant: string): Promise<unknown> {
+  describe(tenant: string): Promise<FleetDescription> {
     const { goneBack, limits } = this.#settings;
     return describeFleet({ ...this.#described(tenant), workers: this.#workers, goneBack, limits });
   }

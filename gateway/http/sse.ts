@@ -19,8 +19,8 @@ export interface SseEvent {
 }
 
 export interface SseOptions {
-  /** Public id of the request, with which the client may resume. */
-  readonly requestId: string;
+  /** Public id of the request, with which the client may resume; absent if the events are of none. */
+  readonly requestId?: string;
   /** Headers beside those that every event stream has. */
   readonly headers?: Readonly<Record<string, string>>;
   /**
@@ -79,7 +79,7 @@ export function openSse(outgoing: ServerResponse, options: SseOptions): SseStrea
     "content-type": "text/event-stream",
     "cache-control": "no-cache",
     "x-accel-buffering": "no",
-    "baton-request-id": options.requestId,
+    ...(options.requestId !== undefined && { "baton-request-id": options.requestId }),
     ...options.headers,
   });
   outgoing.flushHeaders();

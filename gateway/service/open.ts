@@ -70,6 +70,8 @@ export interface PartsOptions {
 
 /** The parts that a gateway and a jobs process share. */
 export interface Parts {
+  /** The name of the process. */
+  readonly name: string;
   readonly link: RedisSettings;
   readonly redis: RedisClient;
   /** A second connection, for large values. */
@@ -109,7 +111,14 @@ export async function openParts(options: PartsOptions, lifecycle: Lifecycle): Pr
   lifecycle.onClose("parse threads", async () => {
     await Promise.all([parseThread.close(), printThread.close()]);
   });
-  const parts = { ...links, ...admitting, parseThread, printThread, limits: bodyLimits(options.config) };
+  const parts = {
+    name: options.name,
+    ...links,
+    ...admitting,
+    parseThread,
+    printThread,
+    limits: bodyLimits(options.config),
+  };
   return { ...parts, ...openNouns(options, parts, lifecycle) };
 }
 

@@ -4,6 +4,7 @@ import { SleepingStates } from "#shared/sleeping-states.js";
 import { CallingInference } from "../admission/client-calls.js";
 import type { Inference } from "../admission/inference.js";
 import type { Audit } from "../auth/audit.js";
+import { FleetEvents } from "../fleet/events.js";
 import { StatisticsService } from "../fleet/statistics.js";
 import type { Fleet } from "../fleet/watch.js";
 import { openSubscriptions } from "../subscriptions/open.js";
@@ -27,6 +28,8 @@ export interface Services {
   readonly inference: Inference;
   /** Finds models, and describes the fleet. */
   readonly fleet: Fleet;
+  /** Tells what happens in the fleet. */
+  readonly fleetEvents: FleetEvents;
   /** Sums up what models have done. */
   readonly statistics: StatisticsService;
   readonly requests: RequestService;
@@ -49,6 +52,7 @@ export function servicesOf(parts: Parts, config: ServiceConfig, log: Logger, aud
   return {
     inference: new CallingInference(parts.inference, bus),
     fleet,
+    fleetEvents: new FleetEvents({ name: parts.name, redis, fleet }),
     statistics: new StatisticsService(redis, fleet),
     requests: new RequestService({
       redis,

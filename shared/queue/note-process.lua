@@ -2,9 +2,11 @@
 -- note-process.lua: note that a process lives or has left.
 --   KEYS.processes
 --   ARGV.process    as JSON
+--   ARGV.before     as the call before noted it, or ''
 --   ARGV.forMs      for how many ms; 0: it has left
 --   Returns nothing
 -- include pieces/time.lua
+if ARGV.before ~= ARGV.process then redis.call('ZREM', KEYS.processes, ARGV.before) end
 if ARGV.forMs == '0' then
   redis.call('ZREM', KEYS.processes, ARGV.process)
 else

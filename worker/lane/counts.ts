@@ -129,6 +129,7 @@ export class ModelCounts implements LookUpCounts {
     if (seenAt === undefined) return;
     this.#takenOver.delete(delivery);
     this.#cells.add(this.#takeovers);
+    this.report.tookOver();
     this.#cells.observe(this.#recovery, seconds(Math.max(0, now - seenAt)));
   }
 

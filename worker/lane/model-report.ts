@@ -98,6 +98,11 @@ export class ModelReport {
     this.#lastAt = now;
   }
 
+  /** Counts the takeover of a request of a worker that is gone. */
+  tookOver(): void {
+    this.#add("takeovers", 1);
+  }
+
   /**
    * Counts a response of a generator.
    * @param ms since the response before

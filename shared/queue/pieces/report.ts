@@ -17,6 +17,7 @@ export const versionSums = [
   "inputUs",
   "inferUs",
   "outputUs",
+  "takeovers",
 ] as const;
 
 /** The sums of the runs with one number of rows. */

@@ -29,7 +29,7 @@ it("is ready until all masters are full, and again when one of them is not", asy
   try {
     const fleet = await FleetWatch.start({ redis, buckets: BUCKETS, log: silentLog }, stop.signal);
     const unserved = async () =>
-      ((await fleet.describe("")) as { unserved?: { buckets: number[] }[] }).unserved?.flatMap(
+      ((await fleet.describe("")) as { readonly unserved?: readonly { readonly buckets: readonly number[] }[] }).unserved?.flatMap(
         ({ buckets }) => buckets,
       ) ?? [];
     const [first, ...others] = await cluster.mastersNow();

@@ -1,0 +1,155 @@
+/**
+ * The events of the fleet, for people who look. While somebody reads, the gateway looks at the
+ * fleet every two seconds, once for all readers. Each event has an id, so that a reader who comes
+ * back misses none of the last thousand. Other gateways number their own.
+ */
+import { fixedError } from "#shared/errors.js";
+import { readReports } from "#shared/queue/admission/read-reports.js";
+import type { RedisClient } from "#shared/redis/connect.js";
+import { delay } from "#shared/retry.js";
+import { realWorld, type World } from "#shared/world.js";
+import { changesBetween, type ChangeName, type FleetLook } from "./changes.js";
+import { orUnavailable } from "./or-unavailable.js";
+import { totalsOf } from "./totals.js";
+import type { FleetWatch } from "./watch.js";
+
+/** Between two looks, in ms. */
+const EVERY_MS = 2_000;
+/** How long the looks go on after the last reader has left, in ms: it may come back. */
+const LINGER_MS = 60_000;
+const MOST_EVENTS = 1_000;
+const MOST_READERS = 64;
+
+export interface FleetEvent {
+  /** A text that only its gateway understands. */
+  readonly id: string;
+  readonly event: ChangeName | "snapshot";
+  /** As JSON: the fleet itself in a snapshot; in any other event `at`, in RFC 3339, and its facts. */
+  readonly data: string;
+}
+
+export interface FleetEventsSettings {
+  /** The name of this gateway. */
+  readonly name: string;
+  readonly redis: RedisClient;
+  readonly fleet: Pick<FleetWatch, "describe" | "hasLeft">;
+  readonly world?: World;
+}
+
+interface Numbered extends FleetEvent {
+  readonly number: number;
+}
+
+export class FleetEvents {
+  readonly #settings: FleetEventsSettings;
+  readonly #world: World;
+  #events: Numbered[] = [];
+  #snapshot: Numbered | undefined;
+  #number = 0;
+  #before: { readonly look: FleetLook; readonly text: string } | undefined;
+  #readers = 0;
+  #leftAt = 0;
+  #looking: Promise<void> | undefined;
+  /** Wakes the readers that wait. */
+  #wake = new AbortController();
+
+  constructor(settings: FleetEventsSettings) {
+    this.#settings = settings;
+    this.#world = settings.world ?? realWorld;
+  }
+
+  /**
+   * Follows the events: those behind `after` that this gateway still has, the fleet as it is, and
+   * then what happens until `signal` aborts.
+   * @param after the id of the last event that the reader has; undefined for a new reader
+   * @throws InferenceError `unavailable` if there are too many readers, or the gateway cannot ask
+   *   Redis
+   */
+  async open(after: string | undefined): Promise<(signal: AbortSignal) => AsyncIterable<readonly FleetEvent[]>> {
+    if (this.#readers >= MOST_READERS) throw fixedError("unavailable", "tooManyFollowers");
+    // The first reader for a while learns nothing of the time before.
+    if (this.#looking === undefined) await this.#look();
+    return (signal) => this.#follow(this.#numberOf(after), signal);
+  }
+
+  async *#follow(from: number | undefined, signal: AbortSignal): AsyncIterable<readonly FleetEvent[]> {
+    this.#readers++;
+    this.#looking ??= this.#keepLooking();
+    try {
+      let at = from ?? this.#number;
+      const first = this.#snapshot;
+      const missed = this.#events.filter(({ number }) => number > at);
+      at = this.#number;
+      yield first === undefined ? missed : [...missed, first];
+      while (!signal.aborted) {
+        const last = at;
+        const news = [...this.#events, ...(this.#snapshot === undefined ? [] : [this.#snapshot])];
+        const next = news.filter(({ number }) => number > last).toSorted((a, b) => a.number - b.number);
+        at = this.#number;
+        if (next.length > 0) yield next;
+        else await this.#nextLook(signal);
+      }
+    } finally {
+      this.#readers--;
+      this.#leftAt = this.#world.now();
+    }
+  }
+
+  async #keepLooking(): Promise<void> {
+    const never = new AbortController().signal;
+    while (this.#readers > 0 || this.#world.now() - this.#leftAt < LINGER_MS) {
+      await delay(EVERY_MS, never, this.#world);
+      // While Redis is away there is nothing to tell. The readers stay, and hear of what comes.
+      await this.#look().catch(() => undefined);
+    }
+    this.#looking = undefined;
+    this.#before = undefined;
+  }
+
+  async #look(): Promise<void> {
+    const { redis, fleet: watch } = this.#settings;
+    const [fleet, { reports, past }] = await Promise.all([
+      watch.describe(""),
+      orUnavailable(redis, () => readReports(redis)),
+    ]);
+    const totals = totalsOf([...reports, ...past]);
+    const takeovers = fleet.models.map((model) => ({ ...model, count: totals(model).of.takeovers }));
+    const look: FleetLook = { fleet, takeovers, hasLeft: (worker) => watch.hasLeft(worker) };
+    const text = JSON.stringify(look.fleet);
+    const changes = this.#before === undefined ? [] : changesBetween(this.#before.look, look);
+    const isNew = text !== this.#before?.text;
+    this.#before = { look, text };
+    const at = new Date().toISOString();
+    for (const { event, data } of changes) this.#events.push(this.#numbered(event, JSON.stringify({ at, ...data })));
+    this.#events = this.#events.slice(-MOST_EVENTS);
+    if (isNew) this.#snapshot = this.#numbered("snapshot", text);
+    if (changes.length === 0 && !isNew) return;
+    this.#wake.abort();
+    this.#wake = new AbortController();
+  }
+
+  #numbered(event: FleetEvent["event"], data: string): Numbered {
+    const number = ++this.#number;
+    return { number, id: `${this.#settings.name}.${number}`, event, data };
+  }
+
+  /** @returns undefined if another gateway gave the id, or nobody did */
+  #numberOf(id: string | undefined): number | undefined {
+    const [, gateway, number] = /^(.*)\.(\d{1,15})$/.exec(id ?? "") ?? [];
+    return gateway === this.#settings.name ? Math.min(Number(number), this.#number) : undefined;
+  }
+
+  #nextLook(signal: AbortSignal): Promise<void> {
+    const { signal: news } = this.#wake;
+    return new Promise((resolve) => {
+      const end = (): void => {
+        news.removeEventListener("abort", end);
+        signal.removeEventListener("abort", end);
+        resolve();
+      };
+      news.addEventListener("abort", end);
+      signal.addEventListener("abort", end);
+      if (signal.aborted || news.aborted) end();
+    });
+  }
+}
