@@ -8,7 +8,7 @@ import { Away, refusalOf } from "./refusal.js";
 export const isAway = signal(false);
 
 export interface Question {
-  readonly method?: "GET" | "POST" | "PUT" | "DELETE";
+  readonly method?: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   readonly headers?: Readonly<Record<string, string>>;
   /** A value to send as JSON, or bytes. */
   readonly body?: object | Blob;

@@ -99,7 +99,9 @@ export const order = [
 
   "console/client",
   "console/view",
+  "console/listing",
   "console/pages",
+  "console/pages/jobs",
   "console",
 ];
 

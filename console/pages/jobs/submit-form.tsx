@@ -1,0 +1,106 @@
+/** Submits a job or a schedule to a model, from a text that fits the model. */
+import { useEffect, useState } from "preact/hooks";
+import type { ModelMetadata } from "../../../gateway/answers.js";
+import { change } from "../../client/ask.js";
+import { parseJson } from "../../client/json.js";
+import { hasKey } from "../../client/key.js";
+import { CopyCurl } from "../../view/copy-curl.js";
+import { attempt } from "../../view/failures.js";
+import { goTo, hrefOf } from "../../view/route.js";
+import { isWhole, useFleet } from "../fleet-state.js";
+import { useOnce } from "../once.js";
+import type { Target } from "./bodies.js";
+
+export interface SubmitFormProps {
+  /** The page of the thing, whose name is the last part of the path, too. */
+  readonly page: "jobs" | "schedules";
+  readonly noun: string;
+  readonly label: string;
+  readonly textFor: (target: Target) => string;
+}
+
+/** The answer of `/v1/models`. */
+interface Generators {
+  readonly data: readonly { readonly id: string }[];
+}
+
+export function SubmitForm({ page, noun, label, textFor }: SubmitFormProps) {
+  const { models = [] } = useFleet().answer.value ?? {};
+  const names = [...new Set(models.map(({ name }) => name))].toSorted();
+  const [chosen, setModel] = useState<string | undefined>(undefined);
+  const model = chosen ?? names[0];
+  return (
+    <section class="sheet section" aria-label="Submit">
+      <label>
+        Model to run
+        <select value={model ?? ""} onChange={({ currentTarget }) => setModel(currentTarget.value)}>
+          {names.map((name) => (
+            <option value={name} key={name}>
+              {name}
+            </option>
+          ))}
+        </select>
+      </label>
+      {model !== undefined && (
+        <OfModel key={model} page={page} noun={noun} label={label} textFor={textFor} model={model} />
+      )}
+    </section>
+  );
+}
+
+function OfModel({ page, noun, label, textFor, model }: SubmitFormProps & { readonly model: string }) {
+  const path = `/v2/models/${encodeURIComponent(model)}`;
+  const [text, setText] = useState("");
+  const [isBusy, setBusy] = useState(false);
+  const target = useTarget(model, path);
+  useEffect(() => {
+    if (target !== undefined) setText(textFor(target));
+  }, [target !== undefined]);
+  const send = async () => {
+    setBusy(true);
+    await attempt("Submit", async () => {
+      const body = parseJson(text) as object;
+      const made = await change<{ readonly id: string }>(`${path}/${page}`, { method: "POST", body });
+      if (made !== undefined) goTo(hrefOf(page, [made.id]));
+    });
+    setBusy(false);
+  };
+  return (
+    <form
+      class="section"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void send();
+      }}
+    >
+      <label>
+        {label}
+        <textarea
+          class="mono"
+          rows={10}
+          required
+          value={text}
+          onInput={({ currentTarget }) => setText(currentTarget.value)}
+        />
+      </label>
+      <div class="bar">
+        <button type="submit" class="main" disabled={isBusy}>
+          Submit {noun}
+        </button>
+        <CopyCurl path={`${path}/${page}`} body={text} hasKey={hasKey()} />
+      </div>
+    </form>
+  );
+}
+
+function useTarget(model: string, path: string): Target | undefined {
+  const metadata = useOnce<ModelMetadata>(path).answer;
+  const generators = useOnce<Generators>("/v1/models").answer;
+  const fleet = useFleet().answer.value;
+  if (metadata === undefined || generators === undefined) return undefined;
+  const remembers =
+    fleet !== undefined &&
+    isWhole(fleet) &&
+    fleet.models.some(({ name, live_sequences: live }) => name === model && live !== undefined);
+  return { inputs: metadata.inputs, isGenerator: generators.data.some(({ id }) => id === model), remembers };
+}
