@@ -5,6 +5,8 @@ import { FleetPage } from "./pages/fleet.js";
 import { DeadPage } from "./pages/jobs/dead.js";
 import { JobPage } from "./pages/jobs/job.js";
 import { JobsPage } from "./pages/jobs/jobs.js";
+import { SchedulePage } from "./pages/jobs/schedule.js";
+import { SchedulesPage } from "./pages/jobs/schedules.js";
 import { ModelPage } from "./pages/model.js";
 import { ModelsPage } from "./pages/models.js";
 import { SequencePage } from "./pages/sequence.js";
@@ -41,6 +43,7 @@ const groups: readonly { readonly title: string; readonly pages: readonly KeyedP
     title: "Later",
     pages: [
       { name: "Jobs", page: "jobs", key: "j" },
+      { name: "Schedules", page: "schedules", key: "c" },
       { name: "Dead letters", page: "dead", key: "d" },
     ],
   },
@@ -135,6 +138,8 @@ function Shown({ route: { page, parts } }: { readonly route: Route }) {
       return first === undefined ? <StreamsPage /> : <StreamPage key={first} id={first} />;
     case "jobs":
       return first === undefined ? <JobsPage /> : <JobPage key={first} id={first} />;
+    case "schedules":
+      return first === undefined ? <SchedulesPage /> : <SchedulePage key={first} id={first} />;
     case "dead":
       return <DeadPage />;
     case "try":

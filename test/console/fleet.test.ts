@@ -28,7 +28,7 @@ inBrowser("the page Fleet", () => {
     const { page } = await browser.open(served.url, "#/nowhere");
     for (const role of ["banner", "navigation", "main"] as const) await page.getByRole(role).waitFor();
     await page.getByRole("heading", { level: 1, name: "No such page" }).waitFor();
-    for (const name of ["Fleet", "Models", "Sequences", "Streams", "Try it", "Jobs", "Dead letters"]) {
+    for (const name of ["Fleet", "Models", "Sequences", "Streams", "Try it", "Jobs", "Schedules", "Dead letters"]) {
       await page.getByRole("navigation").getByRole("link", { name }).click();
       await page.getByRole("heading", { level: 1, name }).waitFor();
     }
@@ -50,6 +50,7 @@ inBrowser("the page Fleet", () => {
       ["s", "Sequences"],
       ["r", "Streams"],
       ["j", "Jobs"],
+      ["c", "Schedules"],
       ["d", "Dead letters"],
       ["t", "Try it"],
       ["f", "Fleet"],
