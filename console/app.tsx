@@ -9,6 +9,10 @@ import { SchedulePage } from "./pages/jobs/schedule.js";
 import { SchedulesPage } from "./pages/jobs/schedules.js";
 import { ModelPage } from "./pages/model.js";
 import { ModelsPage } from "./pages/models.js";
+import { DeliveriesPage } from "./pages/webhooks/deliveries.js";
+import { DeliveryPage } from "./pages/webhooks/delivery.js";
+import { WebhookPage } from "./pages/webhooks/webhook.js";
+import { WebhooksPage } from "./pages/webhooks/webhooks.js";
 import { SequencePage } from "./pages/sequence.js";
 import { SequencesPage } from "./pages/sequences.js";
 import { StreamPage } from "./pages/stream.js";
@@ -45,6 +49,13 @@ const groups: readonly { readonly title: string; readonly pages: readonly KeyedP
       { name: "Jobs", page: "jobs", key: "j" },
       { name: "Schedules", page: "schedules", key: "c" },
       { name: "Dead letters", page: "dead", key: "d" },
+    ],
+  },
+  {
+    title: "Events",
+    pages: [
+      { name: "Webhooks", page: "webhooks", key: "w" },
+      { name: "Deliveries", page: "deliveries", key: "v" },
     ],
   },
 ];
@@ -140,6 +151,10 @@ function Shown({ route: { page, parts } }: { readonly route: Route }) {
       return first === undefined ? <JobsPage /> : <JobPage key={first} id={first} />;
     case "schedules":
       return first === undefined ? <SchedulesPage /> : <SchedulePage key={first} id={first} />;
+    case "webhooks":
+      return first === undefined ? <WebhooksPage /> : <WebhookPage key={first} id={first} />;
+    case "deliveries":
+      return first === undefined ? <DeliveriesPage /> : <DeliveryPage key={first} id={first} />;
     case "dead":
       return <DeadPage />;
     case "try":

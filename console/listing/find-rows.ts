@@ -19,11 +19,13 @@ export interface Found<Row> {
  * A page of the gateway may be short, or empty, while there are more.
  * @param readPage reads the page behind an id
  * @param after undefined: from the newest row
+ * @param enough the look ends when it has found so many rows
  */
 export async function findRows<Row>(
   readPage: (after: string | undefined) => Promise<Page<Row>>,
   after: string | undefined,
   fits: (row: Row) => boolean,
+  enough = PAGE,
 ): Promise<Found<Row>> {
   const rows: Row[] = [];
   let last = after;
@@ -32,6 +34,6 @@ export async function findRows<Row>(
     rows.push(...page.data.filter(fits));
     last = page.last_id ?? last;
     const hasMore = page.has_more && page.last_id !== null;
-    if (!hasMore || rows.length >= PAGE || requests === MOST_REQUESTS) return { rows, hasMore, last, requests };
+    if (!hasMore || rows.length >= enough || requests === MOST_REQUESTS) return { rows, hasMore, last, requests };
   }
 }

@@ -25,8 +25,8 @@ export interface ListPageProps<Row> {
   /** The first column leads to the row's own page. */
   readonly columns: readonly Column<Row>[];
   readonly idOf: (row: Row) => string;
-  /** Whether a row leads to a page of its own. */
-  readonly opens?: boolean;
+  /** The page that a row leads to; undefined: none. Absent: the page of its id. */
+  readonly hrefOf?: (row: Row) => string | undefined;
   readonly actions?: readonly Action<Row>[];
   /** The width of the column with the buttons of a row, as CSS grid takes it. */
   readonly actionsWidth?: string;
@@ -41,7 +41,7 @@ const REST_MS = 5_000;
 const NONE: ReadonlySet<string> = new Set();
 
 export function ListPage<Row>(props: ListPageProps<Row>) {
-  const { name, page, path, noun, filters, idOf, opens = true, actions = [], own, children } = props;
+  const { name, page, path, noun, filters, idOf, actions = [], own, children } = props;
   const { query } = route.value;
   const question = questionOf(filters, query);
   const polled = usePolledBy<Found<Row>>(
@@ -90,7 +90,7 @@ export function ListPage<Row>(props: ListPageProps<Row>) {
             columns={columns}
             rows={found.rows}
             idOf={idOf}
-            hrefOf={opens ? (row) => hrefOf(page, [idOf(row)]) : undefined}
+            hrefOf={props.hrefOf ?? ((row) => hrefOf(page, [idOf(row)]))}
             empty={emptyText(noun, found.hasMore, question.name)}
           />
           <Paging page={page} found={found} noun={noun} />

@@ -102,6 +102,7 @@ export const order = [
   "console/listing",
   "console/pages",
   "console/pages/jobs",
+  "console/pages/webhooks",
   "console",
 ];
 

@@ -28,7 +28,18 @@ inBrowser("the page Fleet", () => {
     const { page } = await browser.open(served.url, "#/nowhere");
     for (const role of ["banner", "navigation", "main"] as const) await page.getByRole(role).waitFor();
     await page.getByRole("heading", { level: 1, name: "No such page" }).waitFor();
-    for (const name of ["Fleet", "Models", "Sequences", "Streams", "Try it", "Jobs", "Schedules", "Dead letters"]) {
+    for (const name of [
+      "Fleet",
+      "Models",
+      "Sequences",
+      "Streams",
+      "Try it",
+      "Jobs",
+      "Schedules",
+      "Dead letters",
+      "Webhooks",
+      "Deliveries",
+    ]) {
       await page.getByRole("navigation").getByRole("link", { name }).click();
       await page.getByRole("heading", { level: 1, name }).waitFor();
     }
@@ -52,6 +63,8 @@ inBrowser("the page Fleet", () => {
       ["j", "Jobs"],
       ["c", "Schedules"],
       ["d", "Dead letters"],
+      ["w", "Webhooks"],
+      ["v", "Deliveries"],
       ["t", "Try it"],
       ["f", "Fleet"],
     ] as const) {

@@ -55,12 +55,12 @@ inBrowser("a schedule", () => {
     await row(page, id)
       .getByRole("button", { name: `Pause ${id}` })
       .click();
-    await row(page, id).getByText("paused").waitFor();
+    await row(page, id).getByText("paused", { exact: true }).waitFor();
     expect(await stateOf(id)).toBe("paused");
     await row(page, id)
       .getByRole("button", { name: `Resume ${id}` })
       .click();
-    await row(page, id).getByText("active").waitFor();
+    await row(page, id).getByText("active", { exact: true }).waitFor();
 
     await row(page, id).getByText("every 1 s").click();
     await page.getByRole("heading", { level: 1, name: `Schedule ${id}` }).waitFor();

@@ -46,7 +46,7 @@ export function DeadPage() {
       filters={filters}
       columns={columns}
       idOf={({ id }) => id}
-      opens={false}
+      hrefOf={() => undefined}
       actions={actions}
       actionsWidth="72px"
     />
