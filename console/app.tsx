@@ -1,6 +1,8 @@
 /** The frame of the console: banner, navigation and the page that the address names. */
 import { useEffect, useLayoutEffect } from "preact/hooks";
 import { isAway } from "./client/ask.js";
+import { BatchPage } from "./pages/batches/batch.js";
+import { BatchesPage } from "./pages/batches/batches.js";
 import { FleetPage } from "./pages/fleet.js";
 import { DeadPage } from "./pages/jobs/dead.js";
 import { JobPage } from "./pages/jobs/job.js";
@@ -48,6 +50,7 @@ const groups: readonly { readonly title: string; readonly pages: readonly KeyedP
     pages: [
       { name: "Jobs", page: "jobs", key: "j" },
       { name: "Schedules", page: "schedules", key: "c" },
+      { name: "Batches", page: "batches", key: "b" },
       { name: "Dead letters", page: "dead", key: "d" },
     ],
   },
@@ -151,6 +154,8 @@ function Shown({ route: { page, parts } }: { readonly route: Route }) {
       return first === undefined ? <JobsPage /> : <JobPage key={first} id={first} />;
     case "schedules":
       return first === undefined ? <SchedulesPage /> : <SchedulePage key={first} id={first} />;
+    case "batches":
+      return first === undefined ? <BatchesPage /> : <BatchPage key={first} id={first} />;
     case "webhooks":
       return first === undefined ? <WebhooksPage /> : <WebhookPage key={first} id={first} />;
     case "deliveries":

@@ -103,6 +103,7 @@ export const order = [
   "console/pages",
   "console/pages/jobs",
   "console/pages/webhooks",
+  "console/pages/batches",
   "console",
 ];
 

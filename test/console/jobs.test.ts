@@ -149,7 +149,7 @@ inBrowser("a job", () => {
     const { id } = await accepted(served.url, "echo-bytes", { infer: { inputs } });
     expect(await ended(served.url, id)).toMatchObject({ state: "completed", result: null });
     const { page } = await browser.open(served.url, `#/jobs/${id}`);
-    await page.getByRole("button", { name: "Show the first 64 KiB" }).click();
+    await page.getByRole("button", { name: "Show result" }).click();
     await page.getByText("The first 64 KiB are shown.").waitFor();
     expect((await page.locator("main pre").textContent())?.length).toBe(65_536);
     const [file] = await Promise.all([
