@@ -13,6 +13,7 @@ import { ModelPage } from "./pages/model.js";
 import { ModelsPage } from "./pages/models.js";
 import { DeliveriesPage } from "./pages/webhooks/deliveries.js";
 import { DeliveryPage } from "./pages/webhooks/delivery.js";
+import { SettingsPage } from "./pages/settings/settings.js";
 import { WebhookPage } from "./pages/webhooks/webhook.js";
 import { WebhooksPage } from "./pages/webhooks/webhooks.js";
 import { SequencePage } from "./pages/sequence.js";
@@ -35,6 +36,7 @@ const groups: readonly { readonly title: string; readonly pages: readonly KeyedP
     pages: [
       { name: "Fleet", page: "fleet", key: "f" },
       { name: "Models", page: "models", key: "m" },
+      { name: "Settings", page: "settings", key: "e" },
     ],
   },
   {
@@ -156,6 +158,8 @@ function Shown({ route: { page, parts } }: { readonly route: Route }) {
       return first === undefined ? <SchedulesPage /> : <SchedulePage key={first} id={first} />;
     case "batches":
       return first === undefined ? <BatchesPage /> : <BatchPage key={first} id={first} />;
+    case "settings":
+      return <SettingsPage />;
     case "webhooks":
       return first === undefined ? <WebhooksPage /> : <WebhookPage key={first} id={first} />;
     case "deliveries":

@@ -12,6 +12,7 @@ import type { keyShape, newKeyShape } from "./api/keys.js";
 import type { pageShape } from "./api/endpoint/page.js";
 import type { openRequestsShape, statusShape } from "./api/requests.js";
 import type { scheduleShape } from "./api/schedules.js";
+import type { settingsShape } from "./api/settings.js";
 import type { sequenceShape, sequencesShape } from "./api/sequences.js";
 import type { webhookShape } from "./api/webhooks.js";
 import type { modelMetadataShape, repositoryShape } from "./doors/kserve-http/endpoints.js";
@@ -34,6 +35,7 @@ export type RequestStatus = Of<typeof statusShape>;
 export type Schedule = Of<typeof scheduleShape>;
 export type Sequence = Of<typeof sequenceShape>;
 export type Sequences = Of<typeof sequencesShape>;
+export type Settings = Of<typeof settingsShape>;
 export type Webhook = Of<typeof webhookShape>;
 
 export type Page<Item> = Omit<z.infer<ReturnType<typeof pageShape>>, "data"> & { readonly data: readonly Item[] };

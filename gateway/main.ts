@@ -79,7 +79,7 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
     lines && accessLog?.openAccessLog({ gateway: name, peers, workerOf, write: (line) => lines.write(line) });
   const guard = accessLog?.notingGuard(judging) ?? judging;
   if (guard.asks) keys = guard;
-  const services = { ...shared, ...openAdministration(terms, { ...surroundings, ...opened }, shared) };
+  const services = { ...shared, ...openAdministration(terms, { ...surroundings, ...opened, bus: parts.bus }, shared) };
   const app = openApp(parts, services, { config, guard, stopping: () => stopping, frontDoor, log });
   const server = await startServer(app, {
     certificates,

@@ -104,6 +104,7 @@ export const order = [
   "console/pages/jobs",
   "console/pages/webhooks",
   "console/pages/batches",
+  "console/pages/settings",
   "console",
 ];
 

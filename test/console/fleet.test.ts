@@ -31,6 +31,7 @@ inBrowser("the page Fleet", () => {
     for (const name of [
       "Fleet",
       "Models",
+      "Settings",
       "Sequences",
       "Streams",
       "Try it",
@@ -59,6 +60,7 @@ inBrowser("the page Fleet", () => {
     const { page } = await browser.open(served.url);
     for (const [key, name] of [
       ["m", "Models"],
+      ["e", "Settings"],
       ["s", "Sequences"],
       ["r", "Streams"],
       ["j", "Jobs"],

@@ -7,7 +7,7 @@ import { hasKey } from "../../client/key.js";
 import { CopyCurl } from "../../view/copy-curl.js";
 import { attempt } from "../../view/failures.js";
 import { goTo, hrefOf } from "../../view/route.js";
-import { isWhole, useFleet } from "../fleet-state.js";
+import { isWhole, type AnyFleet } from "../fleet-state.js";
 import { useOnce } from "../once.js";
 import type { Target } from "./bodies.js";
 
@@ -25,7 +25,8 @@ interface Generators {
 }
 
 export function SubmitForm({ page, noun, label, textFor }: SubmitFormProps) {
-  const { models = [] } = useFleet().answer.value ?? {};
+  const fleet = useOnce<AnyFleet>("/v2/fleet").answer;
+  const { models = [] } = fleet ?? {};
   const names = [...new Set(models.map(({ name }) => name))].toSorted();
   const [chosen, setModel] = useState<string | undefined>(undefined);
   const model = chosen ?? names[0];
@@ -41,18 +42,31 @@ export function SubmitForm({ page, noun, label, textFor }: SubmitFormProps) {
           ))}
         </select>
       </label>
-      {model !== undefined && (
-        <OfModel key={model} page={page} noun={noun} label={label} textFor={textFor} model={model} />
+      {model !== undefined && fleet !== undefined && (
+        <OfModel
+          key={model}
+          page={page}
+          noun={noun}
+          label={label}
+          textFor={textFor}
+          model={model}
+          remembers={remembers(fleet, model)}
+        />
       )}
     </section>
   );
 }
 
-function OfModel({ page, noun, label, textFor, model }: SubmitFormProps & { readonly model: string }) {
+interface OfModelProps extends SubmitFormProps {
+  readonly model: string;
+  readonly remembers: boolean;
+}
+
+function OfModel({ page, noun, label, textFor, model, remembers }: OfModelProps) {
   const path = `/v2/models/${encodeURIComponent(model)}`;
   const [text, setText] = useState("");
   const [isBusy, setBusy] = useState(false);
-  const target = useTarget(model, path);
+  const target = useTarget(model, path, remembers);
   useEffect(() => {
     if (target !== undefined) setText(textFor(target));
   }, [target !== undefined]);
@@ -93,14 +107,14 @@ function OfModel({ page, noun, label, textFor, model }: SubmitFormProps & { read
   );
 }
 
-function useTarget(model: string, path: string): Target | undefined {
+function useTarget(model: string, path: string, remembers: boolean): Target | undefined {
   const metadata = useOnce<ModelMetadata>(path).answer;
   const generators = useOnce<Generators>("/v1/models").answer;
-  const fleet = useFleet().answer.value;
   if (metadata === undefined || generators === undefined) return undefined;
-  const remembers =
-    fleet !== undefined &&
-    isWhole(fleet) &&
-    fleet.models.some(({ name, live_sequences: live }) => name === model && live !== undefined);
   return { inputs: metadata.inputs, isGenerator: generators.data.some(({ id }) => id === model), remembers };
+}
+
+/** A key that does not show the whole fleet does not show whether a model remembers. */
+function remembers(fleet: AnyFleet, model: string): boolean {
+  return isWhole(fleet) && fleet.models.some(({ name, live_sequences: live }) => name === model && live !== undefined);
 }
