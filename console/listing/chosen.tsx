@@ -19,8 +19,9 @@ export function choiceColumn<Row>(idOf: (row: Row) => string, { ids, choose }: C
     choose(changed);
   };
   return {
-    title: "Choose",
-    width: "50px",
+    title: "✓",
+    width: "16px",
+    isField: true,
     cell: (row) => {
       const id = idOf(row);
       return <input type="checkbox" aria-label={`Choose ${id}`} checked={ids.has(id)} onChange={() => toggle(id)} />;
@@ -56,28 +57,30 @@ export function ChosenBar<Row>({ rows, idOf, actions, noun, choice, onDone }: Ch
   };
   return (
     <>
-      <div class="bar chosen">
-        <button type="button" onClick={() => choose(new Set(chosen.length === rows.length ? [] : rows.map(idOf)))}>
-          {chosen.length === rows.length ? "Choose none" : "Choose all"}
-        </button>
-        {actions.map((action) => {
-          const targets = chosen.filter(action.isFor);
-          return (
-            <Confirm
-              key={action.verb}
-              verb={`${action.verb} chosen`}
-              names={`${action.verb} ${countOf(targets.length, noun)}`}
-              isDisabled={targets.length === 0}
-              onConfirm={() => runAll(action, targets)}
-            />
-          );
-        })}
-        <span class="soft" role="status">
-          {chosen.length === 0
-            ? countOf(rows.length, noun)
-            : `${countText(chosen.length)} of ${countOf(rows.length, noun)} chosen`}
-        </span>
-      </div>
+      {rows.length > 0 && (
+        <div class="bar">
+          <button type="button" onClick={() => choose(new Set(chosen.length === rows.length ? [] : rows.map(idOf)))}>
+            {chosen.length === rows.length ? "Choose none" : "Choose all"}
+          </button>
+          {actions.map((action) => {
+            const targets = chosen.filter(action.isFor);
+            return (
+              <Confirm
+                key={action.verb}
+                verb={`${action.verb} chosen`}
+                names={`${action.verb} ${countOf(targets.length, noun)}`}
+                isDisabled={targets.length === 0}
+                onConfirm={() => runAll(action, targets)}
+              />
+            );
+          })}
+          <span class="soft" role="status">
+            {chosen.length === 0
+              ? countOf(rows.length, noun)
+              : `${countText(chosen.length)} of ${countOf(rows.length, noun)} chosen`}
+          </span>
+        </div>
+      )}
       {summary !== undefined && (
         <p class={`notice ${summary.isWhole ? "good" : "bad"}`} role="status" aria-label="Summary">
           <span>{summary.text}</span>

@@ -63,15 +63,12 @@ export function ListPage<Row>(props: ListPageProps<Row>) {
   };
   const found = polled.answer.value;
   const refresh = () => polled.refresh();
-  const columns: Column<Row>[] = [...props.columns];
-  if (actions.length > 0) {
-    columns.push({
-      title: "Actions",
-      width: props.actionsWidth ?? "190px",
-      cell: (row) => <ActionButtons actions={actions} thing={row} id={idOf(row)} isInRow onDone={refresh} />,
-    });
-    columns.push(choiceColumn(idOf, choice));
-  }
+  const actionColumn: Column<Row> = {
+    title: "Actions",
+    width: props.actionsWidth ?? "166px",
+    cell: (row) => <ActionButtons actions={actions} thing={row} id={idOf(row)} isInRow onDone={refresh} />,
+  };
+  const columns = actions.length === 0 ? props.columns : [choiceColumn(idOf, choice), ...props.columns, actionColumn];
   return (
     <Page name={name} polled={polled} actions={own}>
       {children}

@@ -42,7 +42,9 @@ function Standing({ batch, polled }: { readonly batch: Batch; readonly polled: P
           { name: "Failed", value: countText(counts.failed) },
         ]}
       />
-      <progress max={Math.max(1, counts.total)} value={counts.completed + counts.failed} aria-label="Requests done" />
+      {counts.total > 0 && (
+        <progress max={counts.total} value={counts.completed + counts.failed} aria-label="Requests done" />
+      )}
       <div class="bar" data-actions>
         <ActionButtons actions={batchActions} thing={batch} id={id} onDone={() => polled.refresh()} />
       </div>

@@ -24,13 +24,12 @@ const filters: readonly Filter<Batch>[] = [
 
 const columns: readonly Column<Batch>[] = [
   { title: "Batch", width: "minmax(110px, 1fr)", cell: ({ id }) => <Id id={id} /> },
-  { title: "State", width: "92px", cell: ({ status }) => <State of={status} /> },
+  { title: "State", width: "96px", cell: ({ status }) => <State of={status} /> },
   { title: "Path", width: "minmax(120px, 1.2fr)", cell: ({ endpoint }) => endpoint },
-  { title: "Done", width: "110px", isNumber: true, cell: ({ request_counts: counts }) => doneText(counts) },
-  { title: "Failed", width: "64px", isNumber: true, cell: ({ request_counts: { failed } }) => countText(failed) },
-  { title: "Metadata", width: "minmax(80px, 1fr)", cell: ({ metadata }) => metadataText(metadata) },
-  { title: "Submitted", width: "104px", cell: ({ created_at: at }) => <Time at={isoOf(at)} /> },
-  { title: "Ended", width: "104px", cell: (batch) => <Time at={endOf(batch)} /> },
+  { title: "Done", width: "100px", isNumber: true, cell: ({ request_counts: counts }) => doneText(counts) },
+  { title: "Failed", width: "50px", isNumber: true, cell: ({ request_counts: { failed } }) => countText(failed) },
+  { title: "Submitted", width: "84px", cell: ({ created_at: at }) => <Time at={isoOf(at)} /> },
+  { title: "Ended", width: "84px", cell: (batch) => <Time at={endOf(batch)} /> },
 ];
 
 export function doneText({ total, completed, failed }: Batch["request_counts"]): string {

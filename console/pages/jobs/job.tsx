@@ -31,7 +31,8 @@ function Standing({ job, polled }: { readonly job: Job; readonly polled: Polled<
       <Figures
         figures={[
           { name: "State", value: state },
-          { name: "Model", value: version === null ? model : `${model}, version ${version}` },
+          { name: "Model", value: model },
+          { name: "Version", value: version ?? "latest" },
           { name: "Type", value: type },
           { name: "Attempts", value: `${countText(made)} of ${countText(attempts)}` },
           { name: "Priority", value: countText(priority) },

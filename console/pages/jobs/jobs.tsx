@@ -19,19 +19,19 @@ const filters: readonly Filter<Job>[] = [
 ];
 
 const columns: readonly Column<Job>[] = [
-  { title: "Job", width: "minmax(120px, 1.6fr)", cell: ({ id }) => <Id id={id} /> },
+  { title: "Job", width: "minmax(106px, 1.6fr)", cell: ({ id }) => <Id id={id} /> },
   { title: "State", width: "92px", cell: ({ state }) => <State of={state} /> },
   { title: "Model", width: "minmax(80px, 1fr)", cell: ({ model }) => model },
-  { title: "Type", width: "84px", cell: ({ type }) => type },
+  { title: "Type", width: "74px", cell: ({ type }) => type },
   {
     title: "Attempts",
-    width: "66px",
+    width: "64px",
     isNumber: true,
     cell: ({ attempts_made: made, attempts }) => `${countText(made)} of ${countText(attempts)}`,
   },
-  { title: "Labels", width: "minmax(70px, 1fr)", cell: ({ labels }) => labelsText(labels) },
-  { title: "Submitted", width: "104px", cell: ({ created_at: at }) => <Time at={at} /> },
-  { title: "Ended", width: "104px", cell: ({ ended_at: at }) => <Time at={at} /> },
+  { title: "Labels", width: "minmax(60px, 1fr)", cell: ({ labels }) => labelsText(labels) },
+  { title: "Submitted", width: "84px", cell: ({ created_at: at }) => <Time at={at} /> },
+  { title: "Ended", width: "84px", cell: ({ ended_at: at }) => <Time at={at} /> },
 ];
 
 export function labelsText(labels: Job["labels"]): string {

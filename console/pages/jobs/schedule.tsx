@@ -34,7 +34,8 @@ function Standing({ schedule, polled }: StandingProps) {
       <Figures
         figures={[
           { name: "State", value: state },
-          { name: "Model", value: version === null ? model : `${model}, version ${version}` },
+          { name: "Model", value: model },
+          { name: "Version", value: version ?? "latest" },
           { name: "Times", value: rhythmText(schedule) },
           { name: "Jobs", value: limit === null ? countText(runs) : `${countText(runs)} of ${countText(limit)}` },
         ]}

@@ -24,12 +24,12 @@ const filters: readonly Filter<Schedule>[] = [
 ];
 
 const columns: readonly Column<Schedule>[] = [
-  { title: "Schedule", width: "minmax(110px, 1.2fr)", cell: ({ id }) => <Id id={id} /> },
-  { title: "State", width: "76px", cell: ({ state }) => <State of={state} /> },
+  { title: "Schedule", width: "minmax(100px, 1.2fr)", cell: ({ id }) => <Id id={id} /> },
+  { title: "State", width: "66px", cell: ({ state }) => <State of={state} /> },
   { title: "Model", width: "minmax(80px, 1fr)", cell: ({ model }) => model },
   { title: "Times", width: "minmax(120px, 1.4fr)", cell: (one) => rhythmText(one) },
-  { title: "Next job", width: "92px", cell: ({ next_run_at: at }) => <Time at={at} /> },
-  { title: "Jobs", width: "56px", isNumber: true, cell: ({ runs }) => countText(runs) },
+  { title: "Next job", width: "84px", cell: ({ next_run_at: at }) => <Time at={at} /> },
+  { title: "Jobs", width: "44px", isNumber: true, cell: ({ runs }) => countText(runs) },
   { title: "Last job", width: "minmax(90px, 1fr)", cell: ({ last_job_id: id }) => <Link page="jobs" id={id} /> },
 ];
 
@@ -50,7 +50,7 @@ export function SchedulesPage() {
       columns={columns}
       idOf={({ id }) => id}
       actions={scheduleActions}
-      actionsWidth="200px"
+      actionsWidth="236px"
       own={
         <button type="button" aria-expanded={isSubmitting} onClick={() => setSubmitting(!isSubmitting)}>
           Submit

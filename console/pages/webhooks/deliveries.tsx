@@ -21,7 +21,7 @@ const columns: readonly Column<Delivery>[] = [
   { title: "Delivery", width: "minmax(100px, 1fr)", cell: ({ id }) => <Id id={id} /> },
   { title: "State", width: "84px", cell: ({ state }) => <State of={state} /> },
   { title: "Event", width: "minmax(110px, 1fr)", cell: ({ event }) => event },
-  { title: "Attempts", width: "66px", isNumber: true, cell: ({ attempts }) => countText(attempts.length) },
+  { title: "Attempts", width: "64px", isNumber: true, cell: ({ attempts }) => countText(attempts.length) },
   { title: "Last attempt", width: "minmax(90px, 1fr)", cell: ({ attempts }) => attemptText(attempts.at(-1)) },
   { title: "Next attempt", width: "92px", cell: ({ next_attempt_at: at }) => <Time at={at} /> },
   { title: "Job", width: "minmax(80px, 1fr)", cell: ({ job }) => <Link page="jobs" id={job} /> },

@@ -65,7 +65,7 @@ export function WebhooksPage() {
       columns={columns}
       idOf={({ id }) => id}
       actions={webhookActions}
-      actionsWidth="200px"
+      actionsWidth="236px"
       own={
         <button type="button" aria-expanded={isMaking} onClick={() => setMaking(!isMaking)}>
           Submit
