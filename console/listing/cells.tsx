@@ -8,6 +8,7 @@ const kinds: Readonly<Record<string, "good" | "bad" | "warn" | "accent">> = {
   active: "good",
   enabled: "good",
   failed: "bad",
+  gone: "bad",
   expired: "warn",
   cancelled: "warn",
   cancelling: "warn",

@@ -115,6 +115,41 @@ inBrowser("a job", () => {
     await page.getByText("of:console").waitFor();
   });
 
+  it("with a webhook of its own is submitted, and shows the secret once", async () => {
+    const { page } = await browser.open(served.url, "#/jobs");
+    await page.getByRole("button", { name: "Submit" }).click();
+    await page.getByLabel("Model to run").selectOption("simple");
+    await expect.poll(() => page.getByLabel(/^The job/).inputValue()).toContain("INPUT1");
+    const webhook = { url: "http://127.0.0.1:9/none", events: ["job.completed"] };
+    await page.getByLabel(/^The job/).fill(JSON.stringify({ infer: simpleBody(4), delay: HOUR, webhook }));
+    await page.getByRole("button", { name: "Submit job" }).click();
+    const secret = (await page.getByLabel("New secret").locator("code").textContent()) ?? "";
+    expect(secret).toMatch(/^whsec_/);
+    await page.getByLabel("New secret").getByRole("button", { name: "Close" }).click();
+    await page.getByRole("heading", { level: 1, name: /^Job job_/ }).waitFor();
+    expect(await page.content()).not.toContain(secret);
+  });
+
+  it("is found and cancelled by keys alone", async () => {
+    const labels = { by: "keys" };
+    const { id: older } = await accepted(served.url, "simple", { infer: simpleBody(1), delay: HOUR, labels });
+    const { id: newer } = await accepted(served.url, "simple", { infer: simpleBody(1), delay: HOUR, labels });
+    const { page } = await browser.open(served.url, "#/jobs?label=by%3Akeys");
+    await row(page, newer).waitFor();
+    const focused = () => page.evaluate<string>("document.activeElement.textContent");
+    for (const key of ["j", "j"]) await page.keyboard.press(key);
+    await expect.poll(() => page.evaluate("document.activeElement.dataset.id")).toBe(older);
+    await page.keyboard.press(".");
+    await expect.poll(focused).toBe("Cancel");
+    await page.keyboard.press("Enter");
+    await expect.poll(focused).toBe("Keep");
+    await page.keyboard.press("Shift+Tab");
+    await expect.poll(focused).toBe(`Cancel ${older}`);
+    await page.keyboard.press("Enter");
+    await row(page, older).getByText("cancelled", { exact: true }).waitFor();
+    expect(await stateOf(newer)).toBe("scheduled");
+  });
+
   it("is cancelled after a question, with a button that names the job", async () => {
     const { id } = await accepted(served.url, "simple", { infer: simpleBody(1), delay: HOUR });
     const { page } = await browser.open(served.url, "#/jobs");

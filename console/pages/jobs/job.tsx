@@ -8,7 +8,6 @@ import { countText, Figures } from "../../view/figures.js";
 import { lengthText } from "../../view/lengths.js";
 import { Page } from "../../view/page.js";
 import { hrefOf } from "../../view/route.js";
-import { Outcome } from "../outcome.js";
 import { jobActions, jobPath } from "./job-actions.js";
 import { JobResult } from "./job-result.js";
 import { labelsText } from "./jobs.js";
@@ -24,7 +23,7 @@ export function JobPage({ id }: { readonly id: string }) {
 }
 
 function Standing({ job, polled }: { readonly job: Job; readonly polled: Polled<Job> }) {
-  const { id, state, model, version, type, attempts, attempts_made: made, position, progress, error, webhook } = job;
+  const { id, state, model, version, type, attempts, attempts_made: made, position, progress, error } = job;
   const { priority } = job;
   return (
     <>
@@ -54,7 +53,6 @@ function Standing({ job, polled }: { readonly job: Job; readonly polled: Polled<
         <Facts title="Times" facts={timesOf(job)} />
         <Facts title="Belongs to" facts={belongingsOf(job)} />
       </div>
-      {webhook !== undefined && <Outcome name={`${id}-webhook`} value={{ webhook }} />}
       {state === "completed" && <JobResult job={job} />}
     </>
   );

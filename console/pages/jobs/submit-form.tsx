@@ -4,6 +4,7 @@ import type { ModelMetadata } from "../../../gateway/answers.js";
 import { change } from "../../client/ask.js";
 import { parseJson } from "../../client/json.js";
 import { hasKey } from "../../client/key.js";
+import { Secret } from "../../listing/secret.js";
 import { CopyCurl } from "../../view/copy-curl.js";
 import { attempt } from "../../view/failures.js";
 import { goTo, hrefOf } from "../../view/route.js";
@@ -17,6 +18,12 @@ export interface SubmitFormProps {
   readonly noun: string;
   readonly label: string;
   readonly textFor: (target: Target) => string;
+}
+
+/** The members of a job or a schedule that the form reads. Only a job has a webhook of its own. */
+interface Made {
+  readonly id: string;
+  readonly webhook?: { readonly secret?: string | undefined } | undefined;
 }
 
 /** The answer of `/v1/models`. */
@@ -66,6 +73,7 @@ function OfModel({ page, noun, label, textFor, model, remembers }: OfModelProps)
   const path = `/v2/models/${encodeURIComponent(model)}`;
   const [text, setText] = useState("");
   const [isBusy, setBusy] = useState(false);
+  const [signed, setSigned] = useState<{ readonly id: string; readonly secret: string } | undefined>(undefined);
   const target = useTarget(model, path, remembers);
   useEffect(() => {
     if (target !== undefined) setText(textFor(target));
@@ -74,11 +82,18 @@ function OfModel({ page, noun, label, textFor, model, remembers }: OfModelProps)
     setBusy(true);
     await attempt("Submit", async () => {
       const body = parseJson(text) as object;
-      const made = await change<{ readonly id: string }>(`${path}/${page}`, { method: "POST", body });
-      if (made !== undefined) goTo(hrefOf(page, [made.id]));
+      const made = await change<Made>(`${path}/${page}`, { method: "POST", body });
+      if (made === undefined) return;
+      const secret = made.webhook?.secret;
+      // Only this answer has the secret, so the user sees it before the page of the job.
+      if (secret === undefined) goTo(hrefOf(page, [made.id]));
+      else setSigned({ id: made.id, secret });
     });
     setBusy(false);
   };
+  if (signed !== undefined) {
+    return <Secret id={signed.id} secret={signed.secret} onClose={() => goTo(hrefOf(page, [signed.id]))} />;
+  }
   return (
     <form
       class="section"

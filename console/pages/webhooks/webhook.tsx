@@ -5,12 +5,12 @@ import { change } from "../../client/ask.js";
 import { usePolled, type Polled } from "../../client/poll.js";
 import { ActionButtons } from "../../listing/actions.js";
 import { Facts, timeFacts, type Fact } from "../../listing/facts.js";
+import { Secret } from "../../listing/secret.js";
 import { Confirm } from "../../view/confirm.js";
 import { attempt } from "../../view/failures.js";
 import { Figures } from "../../view/figures.js";
 import { Page } from "../../view/page.js";
 import { goTo, hrefOf } from "../../view/route.js";
-import { Secret } from "./secret.js";
 import { stateOf, webhookActions, webhookPath } from "./webhook-actions.js";
 import { WebhookForm, type WebhookTerms } from "./webhook-form.js";
 

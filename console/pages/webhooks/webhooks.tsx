@@ -6,9 +6,9 @@ import { refreshAll } from "../../client/poll.js";
 import { Id, State } from "../../listing/cells.js";
 import type { Filter } from "../../listing/filters.js";
 import { ListPage } from "../../listing/list-page.js";
+import { Secret } from "../../listing/secret.js";
 import type { Column } from "../../view/grid.js";
 import { Time } from "../../view/times.js";
-import { Secret } from "./secret.js";
 import { eventNames, stateOf, webhookActions } from "./webhook-actions.js";
 import { WebhookForm, type WebhookTerms } from "./webhook-form.js";
 

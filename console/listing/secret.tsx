@@ -1,9 +1,9 @@
 /** A new secret. Only the answer to its request has it, and the page forgets it when it closes. */
 import { useState } from "preact/hooks";
-import { attempt } from "../../view/failures.js";
+import { attempt } from "../view/failures.js";
 
 export interface SecretProps {
-  /** The webhook that signs with the secret. */
+  /** The thing whose messages the secret signs. */
   readonly id: string;
   readonly secret: string;
   readonly onClose: () => void;
