@@ -68,9 +68,9 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
   const shared = servicesOf(parts, config, log, audit);
   const peers = new Peers(parseRanges(config.BATON_TRUSTED_PROXIES));
   const requestAudit = new RequestAudit(audit, peers);
-  const { redis, deployment } = parts;
+  const { redis, bus, deployment } = parts;
   if (deployment.isFirstToAsk) audit.note("auth_required", { actor: name });
-  const surroundings = { redis, buckets: deployment.buckets, config, peers, audit, requestAudit, log };
+  const surroundings = { redis, bus, buckets: deployment.buckets, config, peers, audit, requestAudit, log };
   const { guard: judging, limits, ...opened } = await openAuth(terms, surroundings, lifecycle);
   cells.limitTenants(config.BATON_METRICS_TENANTS);
   if (config.BATON_HISTORY) beginToObserve(parts, { gateway: name, limits }, lifecycle, log);
@@ -79,7 +79,7 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
     lines && accessLog?.openAccessLog({ gateway: name, peers, workerOf, write: (line) => lines.write(line) });
   const guard = accessLog?.notingGuard(judging) ?? judging;
   if (guard.asks) keys = guard;
-  const services = { ...shared, ...openAdministration(terms, { ...surroundings, ...opened, bus: parts.bus }, shared) };
+  const services = { ...shared, ...openAdministration(terms, { ...surroundings, ...opened }, shared) };
   const app = openApp(parts, services, { config, guard, stopping: () => stopping, frontDoor, log });
   const server = await startServer(app, {
     certificates,
