@@ -25,10 +25,13 @@ export const settingsEndpoints = [
     path: "/v2/settings",
     right: "operator",
     isTenantOptional: true,
-    does:
-      "Shows the settings of this gateway, and whether Redis and NATS take its commands. The value of a secret is " +
-      "`set`, or null.",
-    answers: { 200: { says: "Every setting, whether or not the environment gives it.", shape: settingsShape } },
+    does: "Shows the settings and the connections of this gateway. The value of a secret is `set`, or null.",
+    answers: {
+      200: {
+        says: "Every setting, whether or not the environment gives it; and whether Redis and NATS take commands.",
+        shape: settingsShape,
+      },
+    },
     refusals: ["forbidden"],
     handle: ({ caller }, settings) => jsonReply(settings.show(caller)),
   }),
