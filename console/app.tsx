@@ -1,10 +1,21 @@
 /** The frame of the console: banner, navigation and the page that the address names. */
 import { useEffect, useLayoutEffect } from "preact/hooks";
 import { isAway } from "./client/ask.js";
-import { DeadPage } from "./pages/dead.js";
+import { BatchPage } from "./pages/batches/batch.js";
+import { BatchesPage } from "./pages/batches/batches.js";
 import { FleetPage } from "./pages/fleet.js";
+import { DeadPage } from "./pages/jobs/dead.js";
+import { JobPage } from "./pages/jobs/job.js";
+import { JobsPage } from "./pages/jobs/jobs.js";
+import { SchedulePage } from "./pages/jobs/schedule.js";
+import { SchedulesPage } from "./pages/jobs/schedules.js";
 import { ModelPage } from "./pages/model.js";
 import { ModelsPage } from "./pages/models.js";
+import { DeliveriesPage } from "./pages/webhooks/deliveries.js";
+import { DeliveryPage } from "./pages/webhooks/delivery.js";
+import { SettingsPage } from "./pages/settings/settings.js";
+import { WebhookPage } from "./pages/webhooks/webhook.js";
+import { WebhooksPage } from "./pages/webhooks/webhooks.js";
 import { SequencePage } from "./pages/sequence.js";
 import { SequencesPage } from "./pages/sequences.js";
 import { StreamPage } from "./pages/stream.js";
@@ -19,14 +30,41 @@ import { hrefOf, route, type Route } from "./view/route.js";
 import { toggleTheme } from "./view/theme.js";
 import { nextTimeForm, timeForm } from "./view/times.js";
 
-const pages: readonly KeyedPage[] = [
-  { name: "Fleet", page: "fleet", key: "f" },
-  { name: "Models", page: "models", key: "m" },
-  { name: "Sequences", page: "sequences", key: "s" },
-  { name: "Streams", page: "streams", key: "r" },
-  { name: "Dead letters", page: "dead", key: "d" },
-  { name: "Try it", page: "try", key: "t" },
+const groups: readonly { readonly title: string; readonly pages: readonly KeyedPage[] }[] = [
+  {
+    title: "Overview",
+    pages: [
+      { name: "Fleet", page: "fleet", key: "f" },
+      { name: "Models", page: "models", key: "m" },
+      { name: "Settings", page: "settings", key: "e" },
+    ],
+  },
+  {
+    title: "Now",
+    pages: [
+      { name: "Sequences", page: "sequences", key: "s" },
+      { name: "Streams", page: "streams", key: "r" },
+      { name: "Try it", page: "try", key: "t" },
+    ],
+  },
+  {
+    title: "Later",
+    pages: [
+      { name: "Jobs", page: "jobs", key: "j" },
+      { name: "Schedules", page: "schedules", key: "c" },
+      { name: "Batches", page: "batches", key: "b" },
+      { name: "Dead letters", page: "dead", key: "d" },
+    ],
+  },
+  {
+    title: "Events",
+    pages: [
+      { name: "Webhooks", page: "webhooks", key: "w" },
+      { name: "Deliveries", page: "deliveries", key: "v" },
+    ],
+  },
 ];
+const pages = groups.flatMap((group) => group.pages);
 
 export function App() {
   useLayoutEffect(() => listenForKeys(pages), []);
@@ -39,15 +77,22 @@ export function App() {
     <div class="frame">
       <Banner />
       <nav class="navigation" aria-label="Pages">
-        <ul>
-          {pages.map((one) => (
-            <li key={one.page}>
-              <a href={hrefOf(one.page)} aria-current={isAt(one, page) ? "page" : undefined}>
-                {one.name} <kbd aria-hidden="true">g {one.key}</kbd>
-              </a>
-            </li>
-          ))}
-        </ul>
+        {groups.map((group) => (
+          <div key={group.title} role="group" aria-label={group.title}>
+            <p class="group" aria-hidden="true">
+              {group.title}
+            </p>
+            <ul>
+              {group.pages.map((one) => (
+                <li key={one.page}>
+                  <a href={hrefOf(one.page)} aria-current={isAt(one, page) ? "page" : undefined}>
+                    {one.name} <kbd aria-hidden="true">g {one.key}</kbd>
+                  </a>
+                </li>
+              ))}
+            </ul>
+          </div>
+        ))}
       </nav>
       <main>
         {isAway.value && (
@@ -107,6 +152,18 @@ function Shown({ route: { page, parts } }: { readonly route: Route }) {
       return <SequencesPage key={first ?? ""} model={first} />;
     case "streams":
       return first === undefined ? <StreamsPage /> : <StreamPage key={first} id={first} />;
+    case "jobs":
+      return first === undefined ? <JobsPage /> : <JobPage key={first} id={first} />;
+    case "schedules":
+      return first === undefined ? <SchedulesPage /> : <SchedulePage key={first} id={first} />;
+    case "batches":
+      return first === undefined ? <BatchesPage /> : <BatchPage key={first} id={first} />;
+    case "settings":
+      return <SettingsPage />;
+    case "webhooks":
+      return first === undefined ? <WebhooksPage /> : <WebhookPage key={first} id={first} />;
+    case "deliveries":
+      return first === undefined ? <DeliveriesPage /> : <DeliveryPage key={first} id={first} />;
     case "dead":
       return <DeadPage />;
     case "try":

@@ -68,9 +68,9 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
   const shared = servicesOf(parts, config, log, audit);
   const peers = new Peers(parseRanges(config.BATON_TRUSTED_PROXIES));
   const requestAudit = new RequestAudit(audit, peers);
-  const { redis, deployment } = parts;
+  const { redis, bus, deployment } = parts;
   if (deployment.isFirstToAsk) audit.note("auth_required", { actor: name });
-  const surroundings = { redis, buckets: deployment.buckets, config, peers, audit, requestAudit, log };
+  const surroundings = { redis, bus, buckets: deployment.buckets, config, peers, audit, requestAudit, log };
   const { guard: judging, limits, ...opened } = await openAuth(terms, surroundings, lifecycle);
   cells.limitTenants(config.BATON_METRICS_TENANTS);
   if (config.BATON_HISTORY) beginToObserve(parts, { gateway: name, limits }, lifecycle, log);

@@ -30,6 +30,7 @@ import type { RequestAudit } from "./http/request-audit.js";
 import type { Administration } from "./service/administration.js";
 import { KeptKeys } from "./service/kept-keys.js";
 import { KeyService } from "./service/keys.js";
+import type { Parts } from "./service/open.js";
 import { ProcessSettings } from "./service/process-settings.js";
 import type { Services } from "./service/services.js";
 import { TenantService } from "./service/tenants.js";
@@ -148,6 +149,7 @@ export async function openAuth(
 
 type AdministrationSurroundings = Pick<AuthSurroundings, "redis" | "config" | "audit"> &
   Pick<OpenedAuth, "hasInFile" | "ticketing" | "readerCounts"> &
+  Pick<Parts, "bus"> &
   Omit<UsedPlace, "readers">;
 
 /** Opens the administration of keys and tenants, which refuses everybody if nobody needs a key. */
@@ -158,13 +160,14 @@ export function openAdministration(
 ): AdministrationServices {
   const administration = terms.kind === "asks" ? administrationOf(terms.peppers, surroundings) : undefined;
   const areKeys = terms.kind === "asks" && terms.keys !== undefined;
-  const { redis, config, buckets, ticketing, readerCounts, audit } = surroundings;
+  const { redis, bus, config, buckets, ticketing, readerCounts, audit } = surroundings;
   return {
     keys: new KeyService(areKeys ? administration : undefined, { redis, buckets, readers: readerCounts }),
     tenants: new TenantService({ administration, ...services }),
     tickets: new TicketService(ticketing && { ...ticketing, requests: services.requests, audit }),
     settings: new ProcessSettings({
       settings: showSettings(gatewaySettings, process.env),
+      connections: () => ({ redis: redis.status === "ready", nats: bus.isUp() }),
       hasTenantHeader: config.BATON_TENANT_HEADER !== "",
     }),
     usage: new UsageService({ redis, buckets, days: config.BATON_USAGE_DAYS, administration }),

@@ -12,6 +12,8 @@ export interface Column<Row> {
   /** The width of the column, as CSS grid takes it. */
   readonly width: string;
   readonly isNumber?: boolean;
+  /** Whether the cells are fields of a form, which lead to no page. */
+  readonly isField?: boolean;
   readonly cell: (row: Row) => ComponentChildren;
 }
 
@@ -136,6 +138,7 @@ function GridRow<Row>({ row, columns, id, href, index, isActive, template, onFoc
   const open = () => {
     if (href !== undefined) location.hash = href;
   };
+  const first = columns.findIndex(({ isField }) => isField !== true);
   return (
     <div
       class={href === undefined ? "row" : "row opens"}
@@ -154,7 +157,7 @@ function GridRow<Row>({ row, columns, id, href, index, isActive, template, onFoc
     >
       {columns.map(({ title, isNumber, cell }, i) => (
         <span role="gridcell" class={isNumber === true ? "number" : ""} key={title}>
-          {i === 0 && href !== undefined ? (
+          {i === first && href !== undefined ? (
             <a href={href} tabIndex={-1}>
               {cell(row)}
             </a>

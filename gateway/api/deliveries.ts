@@ -13,7 +13,7 @@ const endpoint = endpointsOf<DeliveryService>();
 const attemptShape = () =>
   z.strictObject({ at: z.string(), status: z.number().nullable(), error: z.string().nullable(), ms: z.number() });
 
-const deliveryShape = () =>
+export const deliveryShape = () =>
   z.strictObject({
     id: z.string(),
     object: z.literal("delivery"),

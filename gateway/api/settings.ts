@@ -1,4 +1,4 @@
-/** `/v2/settings`: the settings with which a gateway runs. */
+/** `/v2/settings`: the settings and the connections with which a gateway runs. */
 import { z } from "zod";
 import { jsonReply } from "../formats/reply.js";
 import type { ProcessSettings } from "../service/process-settings.js";
@@ -6,7 +6,7 @@ import { endpointsOf } from "./endpoint/endpoint.js";
 
 const endpoint = endpointsOf<ProcessSettings>();
 
-const settingsShape = () =>
+export const settingsShape = () =>
   z.strictObject({
     settings: z.array(
       z.strictObject({
@@ -16,6 +16,7 @@ const settingsShape = () =>
         given: z.boolean(),
       }),
     ),
+    connections: z.strictObject({ redis: z.boolean(), nats: z.boolean() }),
   });
 
 export const settingsEndpoints = [
@@ -24,9 +25,14 @@ export const settingsEndpoints = [
     path: "/v2/settings",
     right: "operator",
     isTenantOptional: true,
-    does: "Shows the settings of this gateway. The value of a secret is `set`, or null.",
-    answers: { 200: { says: "Every setting, whether or not the environment gives it.", shape: settingsShape } },
+    does: "Shows the settings and the connections of this gateway. The value of a secret is `set`, or null.",
+    answers: {
+      200: {
+        says: "Every setting, whether or not the environment gives it; and whether Redis and NATS take commands.",
+        shape: settingsShape,
+      },
+    },
     refusals: ["forbidden"],
-    handle: ({ caller }, settings) => jsonReply({ settings: settings.show(caller) }),
+    handle: ({ caller }, settings) => jsonReply(settings.show(caller)),
   }),
 ];

@@ -10,7 +10,7 @@ import { listOf, pageQuery, pageShape } from "./endpoint/page.js";
 
 const endpoint = endpointsOf<WebhookService>();
 
-const webhookShape = () =>
+export const webhookShape = () =>
   z.strictObject({
     id: z.string(),
     object: z.literal("webhook"),

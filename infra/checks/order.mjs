@@ -99,7 +99,12 @@ export const order = [
 
   "console/client",
   "console/view",
+  "console/listing",
   "console/pages",
+  "console/pages/jobs",
+  "console/pages/webhooks",
+  "console/pages/batches",
+  "console/pages/settings",
   "console",
 ];
 

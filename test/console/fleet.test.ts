@@ -28,7 +28,20 @@ inBrowser("the page Fleet", () => {
     const { page } = await browser.open(served.url, "#/nowhere");
     for (const role of ["banner", "navigation", "main"] as const) await page.getByRole(role).waitFor();
     await page.getByRole("heading", { level: 1, name: "No such page" }).waitFor();
-    for (const name of ["Fleet", "Models", "Sequences", "Streams", "Dead letters", "Try it"]) {
+    for (const name of [
+      "Fleet",
+      "Models",
+      "Settings",
+      "Sequences",
+      "Streams",
+      "Try it",
+      "Jobs",
+      "Schedules",
+      "Batches",
+      "Dead letters",
+      "Webhooks",
+      "Deliveries",
+    ]) {
       await page.getByRole("navigation").getByRole("link", { name }).click();
       await page.getByRole("heading", { level: 1, name }).waitFor();
     }
@@ -47,9 +60,15 @@ inBrowser("the page Fleet", () => {
     const { page } = await browser.open(served.url);
     for (const [key, name] of [
       ["m", "Models"],
+      ["e", "Settings"],
       ["s", "Sequences"],
       ["r", "Streams"],
+      ["j", "Jobs"],
+      ["c", "Schedules"],
+      ["b", "Batches"],
       ["d", "Dead letters"],
+      ["w", "Webhooks"],
+      ["v", "Deliveries"],
       ["t", "Try it"],
       ["f", "Fleet"],
     ] as const) {

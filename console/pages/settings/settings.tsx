@@ -1,0 +1,110 @@
+/** Settings: whether the gateway and its brokers work, and how the gateway is set up. */
+import type { Settings } from "../../../gateway/answers.js";
+import { usePolledBy } from "../../client/poll.js";
+import { countText, Figures } from "../../view/figures.js";
+import { Grid, type Column } from "../../view/grid.js";
+import { Page } from "../../view/page.js";
+import { filter, route } from "../../view/route.js";
+import { Search } from "../../view/search.js";
+import { useOnce } from "../once.js";
+import { readHealth, type Health } from "./health.js";
+import { shownSettings, type Setting } from "./shown.js";
+
+/** A look takes two requests. */
+const REST_MS = 10_000;
+
+/** The answer of `/v2`. */
+interface Server {
+  readonly name: string;
+  readonly version: string;
+}
+
+const columns: readonly Column<Setting>[] = [
+  { title: "Setting", width: "minmax(200px, 1.2fr)", cell: ({ name }) => <span class="mono">{name}</span> },
+  { title: "Value", width: "minmax(120px, 1fr)", cell: ({ value }) => <Value of={value} /> },
+  { title: "Default", width: "minmax(120px, 1fr)", cell: ({ default: usual }) => <Value of={usual} /> },
+  {
+    title: "Comes from",
+    width: "110px",
+    cell: ({ given }) => (given ? "environment" : <span class="none">default</span>),
+  },
+];
+
+function Value({ of }: { readonly of: string | null }) {
+  if (of === null) return <span class="none">none</span>;
+  return (
+    <span class="mono" title={of}>
+      {of}
+    </span>
+  );
+}
+
+export function SettingsPage() {
+  const polled = usePolledBy<Health>("settings", readHealth, () => REST_MS);
+  const server = useOnce<Server>("/v2").answer;
+  const health = polled.answer.value;
+  return (
+    <Page name="Settings" polled={polled}>
+      {health !== undefined && (
+        <>
+          <Figures
+            figures={[
+              { name: "Gateway", value: health.isReady ? "ready" : "not ready" },
+              ...brokersOf(health.settings?.connections),
+              ...(server === undefined ? [] : [{ name: "Version", value: `${server.name} ${server.version}` }]),
+            ]}
+          />
+          {!health.isReady && (
+            <p class="notice warn">
+              <span>The gateway cannot admit requests now, or no worker serves a model.</span>
+            </p>
+          )}
+          {health.settings === undefined ? (
+            <p class="soft">A key with the scope operator shows the settings.</p>
+          ) : (
+            <List settings={health.settings.settings} />
+          )}
+        </>
+      )}
+    </Page>
+  );
+}
+
+function brokersOf(connections: Settings["connections"] | undefined) {
+  if (connections === undefined) return [];
+  return [
+    { name: "Redis", value: connections.redis ? "connected" : "away" },
+    { name: "NATS", value: connections.nats ? "connected" : "away" },
+  ];
+}
+
+function List({ settings }: { readonly settings: readonly Setting[] }) {
+  const { q: search = "", show } = route.value.query;
+  const showsAll = show === "all";
+  const rows = shownSettings(settings, { showsAll, search });
+  return (
+    <>
+      <div class="bar">
+        <Search name="q" label="Search by name or value" />
+        <label class="check">
+          <input
+            type="checkbox"
+            checked={showsAll}
+            onChange={({ currentTarget }) => filter({ show: currentTarget.checked ? "all" : undefined })}
+          />{" "}
+          Settings with their default, too
+        </label>
+        <p class="soft" role="status">
+          {countText(rows.length)} of {countText(settings.length)} settings
+        </p>
+      </div>
+      <Grid
+        name="Settings"
+        columns={columns}
+        rows={rows}
+        idOf={({ name }) => name}
+        empty={search === "" ? "All settings have their defaults." : "No setting fits."}
+      />
+    </>
+  );
+}
