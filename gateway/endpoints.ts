@@ -32,6 +32,7 @@ import { webhookEndpoints } from "./api/webhooks.js";
 import { consoleEndpoints } from "./doors/console/endpoints.js";
 import type { ConsoleFiles } from "./doors/console/files.js";
 import { kserveEndpoints, type KserveParts } from "./doors/kserve-http/endpoints.js";
+import { observingEndpoints, type ObservingParts } from "./doors/kserve-http/observing.js";
 import { openAiEndpoints } from "./doors/openai/endpoints.js";
 import type { Router } from "./http/router.js";
 import type { KeyService } from "./service/keys.js";
@@ -43,7 +44,11 @@ import type { UsageService } from "./service/usage.js";
 
 /** The parts that answer all paths. The app has no paths for a service that is absent. */
 export interface AppParts
-  extends KserveParts, Partial<Omit<Services, "fleet" | "inference">>, Partial<AdministrationServices> {
+  extends
+    KserveParts,
+    Partial<Omit<Services, "fleet" | "inference">>,
+    Partial<AdministrationServices>,
+    Partial<ObservingServices> {
   /** Absent if the gateway serves no console. */
   readonly console?: ConsoleFiles | undefined;
 }
@@ -56,6 +61,9 @@ export interface AdministrationServices {
   readonly usage: UsageService;
   readonly settings: ProcessSettings;
 }
+
+/** Only a gateway has them, because they are about one process and its traces. */
+export type ObservingServices = Omit<ObservingParts, "fleet">;
 
 /** Endpoints that call the same service. */
 export interface Group {
@@ -85,6 +93,11 @@ function group<S>(
 export const groups: readonly Group[] = [
   group("Triton's paths", statisticsEndpoints, ({ statistics }) => statistics),
   group("Triton's paths", kserveEndpoints, (parts) => parts),
+  group(
+    "Triton's paths",
+    observingEndpoints,
+    ({ fleet, traces, processLog }) => traces && processLog && { fleet, traces, processLog },
+  ),
   group("Fleet", fleetEndpoints, ({ fleet }) => fleet),
   group("Fleet", settingsEndpoints, ({ settings }) => settings),
   group(

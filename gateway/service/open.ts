@@ -29,7 +29,7 @@ import { Batches } from "../batches/batches.js";
 import { Files } from "../files/files.js";
 import { openStore } from "../files/open-store.js";
 import { GoneBack } from "../fleet/gone-back.js";
-import { FleetWatch } from "../fleet/watch.js";
+import { FleetWatch, type FleetSettings } from "../fleet/watch.js";
 import { defaultLimits, type Limits } from "../formats/limits.js";
 import { Jobs } from "../jobs/jobs.js";
 import { ParseThread } from "../formats/kserve/parse-thread.js";
@@ -65,6 +65,8 @@ export interface PartsOptions {
   readonly audit?: Audit | undefined;
   /** The place of the process's metrics; absent if it shows none. */
   readonly metrics?: MetricsPlace | undefined;
+  /** Absent if the process decides about no traces; see `FleetSettings`. */
+  readonly onTracing?: FleetSettings["onTracing"];
   readonly log: Logger;
 }
 
@@ -152,7 +154,7 @@ type Admitting = Pick<
 
 /** Opens everything that admits requests and awaits their outcomes. */
 async function openAdmission(
-  { kind, name: gateway, config, audit, metrics, log }: PartsOptions,
+  { kind, name: gateway, config, audit, metrics, onTracing, log }: PartsOptions,
   { redis, forLarge, bus, deployment }: Links,
   closing: AbortController,
   lifecycle: Lifecycle,
@@ -165,7 +167,7 @@ async function openAdmission(
   const sweeper = new OutcomeSweeper(redis);
   const goneBack = new GoneBack(log);
   const limits = queueLimitsOf(config, kind === "jobs");
-  const watched = { redis, buckets, log, onGone: () => pending.lookAtAll(), goneBack, limits };
+  const watched = { redis, buckets, log, onGone: () => pending.lookAtAll(), goneBack, limits, onTracing };
   const fleet = await FleetWatch.start(watched, signal);
   const deadlines = new Deadlines({ redis, bus, log });
   const graceMs = config.BATON_RECONNECT_GRACE_MS;

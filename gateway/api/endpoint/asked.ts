@@ -98,13 +98,14 @@ export class Asked<P extends Parameters = Parameters, M extends Members = Member
 
   /**
    * Begins the trace of the request, if it is sampled.
+   * @param model that the request names; by default the model of the path
    * @returns the calls of this request
    */
-  traced(inference: Inference, protocol: Arrival["protocol"]): Inference {
+  traced(inference: Inference, protocol: Arrival["protocol"], model = this.segment("model")): Inference {
     const { frontDoor } = this.#terms;
     if (frontDoor === undefined) return inference;
     const { headers, httpVersion } = this.incoming;
-    const arrival = { headers, httpVersion, protocol, path: this.#endpoint.path, startAt: this.#askedAt };
+    const arrival = { headers, httpVersion, protocol, model, path: this.#endpoint.path, startAt: this.#askedAt };
     const trace = frontDoor.begin(arrival);
     if (trace === undefined) return inference;
     traceAnswer(this.outgoing, trace);
