@@ -8,6 +8,7 @@ import { clientsTrace, named, pathsOf } from "../support/traces/spans.js";
 const receiver = await TraceReceiver.start();
 afterAll(() => receiver.leave());
 
+const CLOSINGS = /^(full|preferred|enough|shape|sequence|delay|alone|unbatched)$/;
 const STEP = ["admit", "queue", "process", "run", "commit"];
 
 describe("a fleet with a receiver of traces", () => {
@@ -84,8 +85,23 @@ describe("a fleet with a receiver of traces", () => {
     expect(whole.attributes).toMatchObject({
       "baton.batch.rows": 1,
       "baton.batch.requests": 1,
+      "baton.batch.closed_by": expect.stringMatching(CLOSINGS) as string,
       "baton.provider": "cpu",
     });
+  });
+
+  it("says from where the batch had its states", async () => {
+    const step = async (start: boolean) => {
+      const { traceId, headers } = clientsTrace();
+      const body = { parameters: { sequence_id: 72, sequence_start: start }, inputs: [numberTensor(1)] };
+      expect((await infer(served.url, "accumulate", body, headers)).status).toBe(200);
+      const [link] = named(await receiver.whole(traceId, STEP), "process").links;
+      const batch = await receiver.whole(link?.traceId ?? "", ["batch", "load states", "run", "commit"]);
+      expect(named(batch, "run").attributes).toMatchObject({ "baton.runs": 1 });
+      return named(batch, "load states").attributes;
+    };
+    expect(await step(true)).toMatchObject({ "baton.state.start": 1, "baton.state.memory": 0, "baton.state.redis": 0 });
+    expect(await step(false)).toMatchObject({ "baton.state.start": 0, "baton.state.memory": 1, "baton.state.redis": 0 });
   });
 
   it("counts the wait behind earlier steps of the sequence as the wait in the queue", async () => {

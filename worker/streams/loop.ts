@@ -294,7 +294,7 @@ export class StreamLoop implements StreamOwner {
       if (stream === undefined) continue;
       stream.ranMs += msARow * stream.spec.sampling.choices;
       if (!stream.advance(index, now)) continue;
-      stream.trace?.heard(now);
+      stream.trace?.heard(now, tokens);
       stream.figures.heard(now);
       if (index === 0) stream.figures.cached = cached;
       const bytes = Buffer.byteLength(record);

@@ -8,6 +8,7 @@ import type { Delivery } from "#shared/queue/entry.js";
 import type { FrameMeta } from "#shared/frame.js";
 import type { Carried } from "#shared/trace/carried.js";
 import { newSpan, type SpanIds } from "#shared/trace/context.js";
+import type { StateLookup } from "../sequence/states.js";
 import type { Attributes, Span, SpanEvent, Tracer } from "#shared/trace/span.js";
 
 /** The facts that traces need of a step. All times here are on `performance.now()`'s clock. */
@@ -16,6 +17,8 @@ export interface TracedStep {
   readonly request: { readonly meta: FrameMeta };
   readonly admittedAt: number;
   readonly rows: number;
+  /** The state that the step continues; absent for a stream. */
+  readonly state?: Promise<StateLookup>;
 }
 
 /** A part of the work on a step, between its begin and its commit. */

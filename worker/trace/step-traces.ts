@@ -39,16 +39,17 @@ export class StepTraces {
 
   /**
    * Begins the trace of a batch that was closed now. Forgets an earlier batch with the same steps.
+   * @param closedBy why; absent if the batch does not run
    * @returns undefined if no step is sampled
    */
-  beginBatch(batch: readonly TracedStep[]): BatchTrace | undefined {
+  beginBatch(batch: readonly TracedStep[], closedBy?: string): BatchTrace | undefined {
     const sampled = batch.flatMap((step) => {
       const trace = this.#traceOf(step);
       return trace === undefined ? [] : [{ trace, delivery: step.delivery }];
     });
     if (sampled.length === 0) return undefined;
     const traces = sampled.map(({ trace }) => trace);
-    const whole = new BatchTrace(this.#terms, batch, traces, performance.now());
+    const whole = new BatchTrace(this.#terms, batch, traces, { at: performance.now(), by: closedBy });
     for (const { trace, delivery } of sampled) {
       const takeover = this.#takeoverOf(delivery);
       this.#traced.set(delivery, {
