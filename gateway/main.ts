@@ -15,6 +15,7 @@ import { USUAL_PORT } from "#shared/metrics/settings.js";
 import { settingsOrExit } from "#shared/settings.js";
 import type { TraceFields } from "#shared/queue/trace-settings.js";
 import { openTracer } from "#shared/trace/open.js";
+import type { Tracer } from "#shared/trace/span.js";
 import { Audit } from "./auth/audit.js";
 import { hasScope } from "./auth/owner/scopes.js";
 import { authTerms } from "./auth/settings.js";
@@ -53,7 +54,7 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
   let stopping = false;
   const audit = new Audit(name, (lines) => process.stdout.write(lines));
   lifecycle.onClose("audit", () => audit.flush());
-  const { rates, frontDoor } = await openTraces(config, name, lifecycle, log);
+  const { rates, tracer, frontDoor } = await openTraces(config, name, lifecycle, log);
   const auth = authOf(terms, config);
   const certificates = openCertificates(config, (fields, line) => log.warn(fields, line));
   lifecycle.onClose("certificates", () => certificates?.close());
@@ -67,7 +68,7 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
   const leave = () => lifecycle.close();
   const onTracing = (fields: TraceFields) => rates.take(fields);
   const parts = await openParts(
-    { kind: "gateway", name, config, auth, leave, audit, metrics, onTracing, log },
+    { kind: "gateway", name, config, auth, leave, audit, metrics, onTracing, tracer, log },
     lifecycle,
   );
   if (config.BATON_HISTORY) beginToObserve(parts, name, lifecycle, log);
@@ -97,6 +98,7 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
     webSockets: new WebSocketEndpoint({
       requests: services.requests,
       guard,
+      frontDoor,
       log: (fields, line) => log.error(fields, line),
     }),
     accepting: ACCEPTING,
@@ -147,13 +149,19 @@ async function isOperator(keys: Guard, incoming: IncomingMessage): Promise<boole
   }
 }
 
-/** @returns no front door if the settings ask for no traces */
+interface OpenedTraces {
+  readonly rates: TraceRates;
+  readonly tracer?: Tracer;
+  readonly frontDoor?: FrontDoor;
+}
+
+/** @returns no tracer and no front door if the settings ask for no traces */
 async function openTraces(
   config: GatewayConfig,
   name: string,
   lifecycle: Lifecycle,
   log: Logger,
-): Promise<{ readonly rates: TraceRates; readonly frontDoor: FrontDoor | undefined }> {
+): Promise<OpenedTraces> {
   const tracer = await openTracer(config, {
     role: "gateway",
     process: name,
@@ -161,9 +169,9 @@ async function openTraces(
     onDropped: droppedSpans(cells),
   });
   const rates = new TraceRates(tracer !== undefined, config.BATON_TRACE_SAMPLE);
-  if (tracer === undefined) return { rates, frontDoor: undefined };
+  if (tracer === undefined) return { rates };
   lifecycle.onClose("traces", () => tracer.close());
-  return { rates, frontDoor: new FrontDoor(tracer, rates) };
+  return { rates, tracer, frontDoor: new FrontDoor(tracer, rates) };
 }
 
 async function main(): Promise<void> {

@@ -17,6 +17,7 @@ import { connectBus, type Bus, type BusSettings } from "#shared/nats/connect.js"
 import { connectRedis, whenReady, type RedisClient, type RedisSettings } from "#shared/redis/connect.js";
 import { localAddress } from "#shared/redis/local-address.js";
 import { checkServer } from "#shared/redis/server.js";
+import type { Tracer } from "#shared/trace/span.js";
 import { AdmissionBatcher } from "../admission/batcher.js";
 import { Deadlines } from "../admission/deadlines.js";
 import type { EnqueueSettings } from "../admission/enqueue.js";
@@ -67,6 +68,8 @@ export interface PartsOptions {
   readonly metrics?: MetricsPlace | undefined;
   /** Absent if the process decides about no traces; see `FleetSettings`. */
   readonly onTracing?: FleetSettings["onTracing"];
+  /** Absent if the process makes no traces. */
+  readonly tracer?: Tracer | undefined;
   readonly log: Logger;
 }
 
@@ -229,7 +232,7 @@ async function openAdmission(
 
 /** Opens the records of Baton's nouns. */
 function openNouns(
-  { kind, name, config, log }: PartsOptions,
+  { kind, name, config, tracer, log }: PartsOptions,
   parts: Links & Admitting & Pick<Parts, "parseThread" | "printThread" | "limits">,
   lifecycle: Lifecycle,
 ): Pick<Parts, "jobs" | "schedules" | "webhooks" | "files" | "batches" | "box"> {
@@ -252,6 +255,7 @@ function openNouns(
     publishesLabels: publishesLabels(kind, config),
     box,
     hooks,
+    tracer,
   });
   const store = openStore({
     url: config.BATON_FILES_URL,

@@ -13,6 +13,8 @@ export interface StreamRecord {
    * undefined. Nearly every record is like that, and then needs no parsing.
    */
   readonly plainText: string | undefined;
+  /** Whether the record came from the log, because its message did not come; absent: false. */
+  readonly fillsGap?: true;
 }
 
 /** An admitted request whose records many readers can read at once. */

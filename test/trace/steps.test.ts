@@ -101,7 +101,11 @@ describe("a fleet with a receiver of traces", () => {
       return named(batch, "load states").attributes;
     };
     expect(await step(true)).toMatchObject({ "baton.state.start": 1, "baton.state.memory": 0, "baton.state.redis": 0 });
-    expect(await step(false)).toMatchObject({ "baton.state.start": 0, "baton.state.memory": 1, "baton.state.redis": 0 });
+    expect(await step(false)).toMatchObject({
+      "baton.state.start": 0,
+      "baton.state.memory": 1,
+      "baton.state.redis": 0,
+    });
   });
 
   it("counts the wait behind earlier steps of the sequence as the wait in the queue", async () => {

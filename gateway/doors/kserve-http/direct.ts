@@ -162,7 +162,15 @@ function traced({ frontDoor }: Pick<DirectOptions, "frontDoor">, { headers }: As
   const path = found.version === undefined ? PATHS.newest : PATHS.named;
   const startAt = performance.now();
   const { name: model } = found.model;
-  const trace = frontDoor.begin({ headers, path, httpVersion: "1.1", protocol: "kserve", model, startAt });
+  const trace = frontDoor.begin({
+    method: "POST",
+    headers,
+    path,
+    httpVersion: "1.1",
+    protocol: "kserve",
+    model,
+    startAt,
+  });
   if (trace === undefined) return { calls: found, trace };
   return { calls: { ...found, inference: new TracedInference(found.inference, trace) }, trace };
 }

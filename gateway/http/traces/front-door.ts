@@ -7,11 +7,12 @@ import { RequestTrace } from "../../trace/request-trace.js";
 
 /** The parts of a request that its trace names. */
 export interface Arrival {
+  readonly method: string;
   readonly headers: IncomingHttpHeaders;
   /** A declared path, such as `/v2/models/:model/infer`. */
   readonly path: string;
   readonly httpVersion: string;
-  readonly protocol: "kserve" | "openai";
+  readonly protocol: "kserve" | "openai" | "jobs" | "own";
   /** Undefined if the request names no model. */
   readonly model: string | undefined;
   /** On `performance.now()`'s clock. */
@@ -28,16 +29,16 @@ export class FrontDoor {
   }
 
   /** @returns undefined for a request that is not sampled */
-  begin({ headers, path, httpVersion, protocol, model, startAt }: Arrival): RequestTrace | undefined {
+  begin({ method, headers, path, httpVersion, protocol, model, startAt }: Arrival): RequestTrace | undefined {
     const sample = this.#rates.sampleOf(model);
     const sampled = sample === undefined ? undefined : decide(headers, sample);
     if (sampled === undefined) return undefined;
     const route = path.replaceAll(/:(\w+)/g, "{$1}");
     return new RequestTrace(this.#tracer, sampled, {
-      name: `POST ${route}`,
+      name: `${method} ${route}`,
       startAt,
       attributes: {
-        "http.request.method": "POST",
+        "http.request.method": method,
         "http.route": route,
         "network.protocol.version": httpVersion,
         "baton.protocol": protocol,
