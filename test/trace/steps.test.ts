@@ -161,8 +161,29 @@ describe("a fleet with a receiver of traces", () => {
   });
 
   it.each([
+    ["malformed", "vendor=\u00e9", /^$/],
+    ["without a member", ",,", /^$/],
+    ["one member of 8 KB", `vendor=${"x".repeat(8_192)}`, /^$/],
+    [
+      "8 KB of members",
+      Array.from({ length: 400 }, (_, i) => `vendor${i}=${"x".repeat(10)}`).join(","),
+      /^vendor0=x{10},.*x{10}$/,
+    ],
+  ])("keeps the trace of a request whose tracestate is %s", async (_, tracestate, kept) => {
+    const { traceId, headers } = clientsTrace();
+    const answer = await simple(served.url, 6, {}, { ...headers, tracestate });
+    expect(answer.status).toBe(200);
+    const { traceState } = named(await receiver.whole(traceId, STEP), "process");
+    expect(traceState.length).toBeLessThanOrEqual(512);
+    expect(traceState).toMatch(kept);
+  });
+
+  it.each([
     ["a client that records nothing", `00-${"ab".repeat(16)}-${"cd".repeat(8)}-00`],
     ["a version that cannot be", `ff-${"ab".repeat(16)}-${"cd".repeat(8)}-01`],
+    ["a client without words", ""],
+    ["a span without an id", `00-${"ab".repeat(16)}-${"0".repeat(16)}-01`],
+    ["a version that has more than it may", `00-${"ab".repeat(16)}-${"cd".repeat(8)}-01-more`],
     ["a trace without an id", `00-${"0".repeat(32)}-${"cd".repeat(8)}-01`],
     ["8 KB", `00-${"ab".repeat(4_000)}-${"cd".repeat(8)}-01`],
   ])("answers without a trace to the traceparent of %s", async (_, traceparent) => {

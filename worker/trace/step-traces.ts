@@ -25,16 +25,22 @@ interface Traced {
 export class StepTraces {
   readonly #terms: StepTerms;
   readonly #traced = new WeakMap<Delivery, Traced>();
-  /** The workers that had deliveries before this one. */
-  readonly #takenFrom = new WeakMap<Delivery, string>();
+  /** For each delivery that another worker had before, that worker, and how many had it. */
+  readonly #takenFrom = new WeakMap<Delivery, { readonly worker: string; readonly times: number | undefined }>();
 
   constructor(terms: StepTerms) {
     this.#terms = terms;
   }
 
-  /** Notes that this worker has taken steps over from another worker. */
-  takenOver(deliveries: readonly Delivery[], from: string): void {
-    for (const delivery of deliveries) this.#takenFrom.set(delivery, from);
+  /**
+   * Notes that this worker has taken steps over from another worker.
+   * @param times by entry: to how many workers Redis has given it, this one included
+   */
+  takenOver(
+    deliveries: readonly Delivery[],
+    { worker, times }: { readonly worker: string; readonly times: ReadonlyMap<string, number> },
+  ): void {
+    for (const delivery of deliveries) this.#takenFrom.set(delivery, { worker, times: times.get(delivery.entry) });
   }
 
   /**
@@ -121,7 +127,7 @@ export class StepTraces {
 
   #takeoverOf(delivery: Delivery, index?: number): Beginning["takeover"] {
     const from = this.#takenFrom.get(delivery);
-    return from === undefined ? undefined : { from, index };
+    return from && { from: from.worker, times: from.times, index };
   }
 }
 
