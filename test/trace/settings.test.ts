@@ -1,4 +1,4 @@
-/** Operators change the settings of traces and of the log by Triton's paths, while the fleet runs. */
+/** Operators change the settings of traces and of the log by Triton's paths in a running fleet. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { TraceReceiver } from "../support/traces/receiver.js";
