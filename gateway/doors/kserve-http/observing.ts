@@ -120,7 +120,7 @@ export const observingEndpoints = [
     isTenantOptional: true,
     does: "Shows how much this gateway logs.",
     answers: logAnswers,
-    handle: ({ caller }, { processLog }) => jsonReply(processLog.show(caller)),
+    handle: (_, { processLog }) => jsonReply(processLog.show()),
   }),
   endpoint({
     method: "POST",
@@ -147,7 +147,7 @@ function traceEndpoints(path: string, subject: string) {
       does: `Shows which requests for ${subject} are traced.`,
       answers: traceAnswers,
       refusals,
-      handle: (asked, parts) => jsonReply(parts.traces.show(asked.caller, knownModel(asked, parts, ofModel))),
+      handle: (asked, parts) => jsonReply(parts.traces.show(knownModel(asked, parts, ofModel))),
     }),
     endpoint({
       method: "POST",

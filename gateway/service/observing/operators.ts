@@ -1,4 +1,4 @@
-/** Keeps clients of tenants away from the settings of traces and of the log. */
+/** Keeps clients of tenants from changing the settings of traces and of the log. */
 import { fixedError } from "#shared/errors.js";
 import type { Caller } from "../caller.js";
 

@@ -34,12 +34,12 @@ describe("the level of the log", () => {
 
   it("is all that a client can change, and the client hears which member it cannot", () => {
     const service = new ProcessLog({ log: { level: "info" }, hasTenantHeader: false });
-    const shown = service.show(Caller.nobody);
+    const shown = service.show();
     expect(service.change(Caller.nobody, shown)).toEqual(shown);
     for (const member of [{ log_file: "a" }, { log_info: false }, { log_warning: false }, { log_format: "ISO8601" }]) {
       const [name] = Object.keys(member);
       expect(() => service.change(Caller.nobody, { log_verbose_level: 1, ...member })).toThrow(`'${name}' cannot`);
     }
-    expect(service.show(Caller.nobody)).toEqual(shown);
+    expect(service.show()).toEqual(shown);
   });
 });

@@ -40,20 +40,19 @@ export class ProcessLog {
     this.#usual = terms.log.level;
   }
 
-  /** @throws InferenceError `forbidden` */
-  show(caller: Caller): ShownLog {
-    const { log, hasTenantHeader } = this.#terms;
-    needOperator(caller, hasTenantHeader);
-    return shownAt(log.level);
+  show(): ShownLog {
+    return shownAt(this.#terms.log.level);
   }
 
   /**
    * Takes members as `show` gives them, so that a client may send back all that it has read.
    * @returns the settings after the change
-   * @throws InferenceError for a member that no client can change
+   * @throws InferenceError `forbidden`, or `unsupported` for a member that no client can change
    */
   change(caller: Caller, { log_verbose_level: verbose, ...others }: LogChange): ShownLog {
-    const shown = this.show(caller);
+    const { log, hasTenantHeader } = this.#terms;
+    needOperator(caller, hasTenantHeader);
+    const shown = this.show();
     const other = Object.entries(others).find(
       ([name, value]) => value !== undefined && value !== shown[name as keyof ShownLog],
     );
@@ -61,8 +60,8 @@ export class ProcessLog {
       const [name] = other;
       throw new InferenceError("unsupported", `'${name}' cannot be changed here, but ${CHANGEABLE} can`);
     }
-    if (verbose !== undefined) this.#terms.log.level = levelFor(verbose, this.#usual);
-    return this.show(caller);
+    if (verbose !== undefined) log.level = levelFor(verbose, this.#usual);
+    return this.show();
   }
 }
 
