@@ -33,6 +33,7 @@ import { webhookEndpoints } from "./api/webhooks.js";
 import { consoleEndpoints } from "./doors/console/endpoints.js";
 import type { ConsoleFiles } from "./doors/console/files.js";
 import { kserveEndpoints, type KserveParts } from "./doors/kserve-http/endpoints.js";
+import { observingEndpoints, type ObservingParts } from "./doors/kserve-http/observing.js";
 import { openAiEndpoints } from "./doors/openai/endpoints.js";
 import type { Router } from "./http/router.js";
 import type { KeyService } from "./service/keys.js";
@@ -44,7 +45,11 @@ import type { UsageService } from "./service/usage.js";
 
 /** The parts that answer all paths. The app has no paths for a service that is absent. */
 export interface AppParts
-  extends KserveParts, Partial<Omit<Services, "fleet" | "inference">>, Partial<AdministrationServices> {
+  extends
+    KserveParts,
+    Partial<Omit<Services, "fleet" | "inference">>,
+    Partial<AdministrationServices>,
+    Partial<ObservingServices> {
   /** Absent if the gateway serves no console. */
   readonly console?: ConsoleFiles | undefined;
 }
@@ -57,6 +62,9 @@ export interface AdministrationServices {
   readonly usage: UsageService;
   readonly settings: ProcessSettings;
 }
+
+/** Only a gateway has them, because they are about one process and its traces. */
+export type ObservingServices = Omit<ObservingParts, "fleet">;
 
 /** Endpoints that call the same service. */
 export interface Group {
@@ -86,6 +94,11 @@ function group<S>(
 export const groups: readonly Group[] = [
   group("Triton's paths", statisticsEndpoints, ({ statistics }) => statistics),
   group("Triton's paths", kserveEndpoints, (parts) => parts),
+  group(
+    "Triton's paths",
+    observingEndpoints,
+    ({ fleet, traces, processLog }) => traces && processLog && { fleet, traces, processLog },
+  ),
   group("Fleet", fleetEndpoints, ({ fleet }) => fleet),
   group("Fleet", fleetEventEndpoints, ({ fleetEvents }) => fleetEvents),
   group("Fleet", settingsEndpoints, ({ settings }) => settings),

@@ -13,7 +13,9 @@ import { cells } from "#shared/metrics/cells.js";
 import { droppedSpans } from "#shared/metrics/process.js";
 import { USUAL_PORT } from "#shared/metrics/settings.js";
 import { settingsOrExit } from "#shared/settings.js";
+import type { TraceFields } from "#shared/queue/trace-settings.js";
 import { openTracer } from "#shared/trace/open.js";
+import type { Tracer } from "#shared/trace/span.js";
 import { Audit } from "./auth/audit.js";
 import { hasScope } from "./auth/owner/scopes.js";
 import { authTerms } from "./auth/settings.js";
@@ -26,13 +28,14 @@ import { RequestAudit } from "./http/request-audit.js";
 import { splitList } from "#shared/listening/browsers.js";
 import { Peers } from "./http/peers.js";
 import { authOf, openAdministration, openAuth, type OpenedAuth } from "./open-auth.js";
-import { openApp } from "./open-app.js";
+import { openApp, openObserving } from "./open-app.js";
 import { WebSocketEndpoint } from "./api/streams/websocket.js";
 import { startServer } from "./server.js";
 import { openParts, type Parts } from "./service/open.js";
 import { servicesOf } from "./service/services.js";
 import { usedBudgets } from "./service/used/budgets.js";
 import { FrontDoor } from "./http/traces/front-door.js";
+import { TraceRates } from "./trace/rates.js";
 import { parseRanges } from "./webhooks/addresses.js";
 
 /**
@@ -52,7 +55,7 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
   let stopping = false;
   const audit = new Audit(name, (lines) => process.stdout.write(lines));
   lifecycle.onClose("audit", () => audit.flush());
-  const frontDoor = await openFrontDoor(config, name, lifecycle, log);
+  const { rates, tracer, frontDoor } = await openTraces(config, name, lifecycle, log);
   const auth = authOf(terms, config);
   const certificates = openCertificates(config, (fields, line) => log.warn(fields, line));
   lifecycle.onClose("certificates", () => certificates?.close());
@@ -64,7 +67,11 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
     lifecycle,
   );
   const leave = () => lifecycle.close();
-  const parts = await openParts({ kind: "gateway", name, config, auth, leave, audit, metrics, log }, lifecycle);
+  const onTracing = (fields: TraceFields) => rates.take(fields);
+  const parts = await openParts(
+    { kind: "gateway", name, config, auth, leave, audit, metrics, onTracing, tracer, log },
+    lifecycle,
+  );
   const shared = servicesOf(parts, config, log, audit);
   const peers = new Peers(parseRanges(config.BATON_TRUSTED_PROXIES));
   const requestAudit = new RequestAudit(audit, peers);
@@ -79,7 +86,11 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
     lines && accessLog?.openAccessLog({ gateway: name, peers, workerOf, write: (line) => lines.write(line) });
   const guard = accessLog?.notingGuard(judging) ?? judging;
   if (guard.asks) keys = guard;
-  const services = { ...shared, ...openAdministration(terms, { ...surroundings, ...opened }, shared) };
+  const services = {
+    ...shared,
+    ...openAdministration(terms, { ...surroundings, ...opened }, shared),
+    ...openObserving({ config, redis, rates, log }),
+  };
   const app = openApp(parts, services, { config, guard, stopping: () => stopping, frontDoor, log });
   const server = await startServer(app, {
     certificates,
@@ -89,6 +100,7 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
     webSockets: new WebSocketEndpoint({
       requests: services.requests,
       guard,
+      frontDoor,
       log: (fields, line) => log.error(fields, line),
     }),
     accepting: ACCEPTING,
@@ -141,22 +153,29 @@ async function isOperator(keys: Guard, incoming: IncomingMessage): Promise<boole
   }
 }
 
-/** @returns undefined if the settings ask for no traces */
-async function openFrontDoor(
+interface OpenedTraces {
+  readonly rates: TraceRates;
+  readonly tracer?: Tracer;
+  readonly frontDoor?: FrontDoor;
+}
+
+/** @returns no tracer and no front door if the settings ask for no traces */
+async function openTraces(
   config: GatewayConfig,
   name: string,
   lifecycle: Lifecycle,
   log: Logger,
-): Promise<FrontDoor | undefined> {
+): Promise<OpenedTraces> {
   const tracer = await openTracer(config, {
     role: "gateway",
     process: name,
     log: (fields, line) => log.warn(fields, line),
     onDropped: droppedSpans(cells),
   });
-  if (tracer === undefined) return undefined;
+  const rates = new TraceRates(tracer !== undefined, config.BATON_TRACE_SAMPLE);
+  if (tracer === undefined) return { rates };
   lifecycle.onClose("traces", () => tracer.close());
-  return new FrontDoor(tracer, config.BATON_TRACE_SAMPLE);
+  return { rates, tracer, frontDoor: new FrontDoor(tracer, rates) };
 }
 
 async function main(): Promise<void> {

@@ -82,6 +82,7 @@ export const errorKinds = {
       noTenant: "the request does not say whose it is: the header that this gateway takes the tenant from is missing",
       notProxy: "the request does not come from a proxy that this gateway trusts; BATON_TRUSTED_PROXIES names them",
       settings: "only requests without a tenant may read the settings of a gateway",
+      observing: "only requests without a tenant may change the settings of traces and of the log",
       board: "the board can only look, try again, try now, pause and resume",
     },
   },

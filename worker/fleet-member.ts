@@ -271,10 +271,12 @@ export class FleetMember {
   private workOf(model: LoadedModel, context: LaneContext): LaneWork {
     const { config, exclusive } = this;
     const shared = { exclusive, maxRunsAlone: config.BATON_MAX_RUNS_ALONE };
+    const { BATON_TIMINGS: timings } = config;
     if (model.kind === "generator") {
-      return new StreamWork(model.serving, context, { ...shared, queue: { ...context.queue, streams: true } });
+      const queue = { ...context.queue, streams: true } as const;
+      return new StreamWork(model.serving, context, { ...shared, timings, queue });
     }
-    const limits = { maxStateBytes: config.BATON_MAX_STATE_BYTES, timings: config.BATON_TIMINGS };
+    const limits = { maxStateBytes: config.BATON_MAX_STATE_BYTES, timings };
     return new TensorWork(model.serving, context, { ...shared, limits });
   }
 }

@@ -12,6 +12,7 @@ import type { ServedModel } from "#shared/contract/announcement.js";
 import { fixedError, InferenceError } from "#shared/errors.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import type { Admission, Applicant } from "#shared/queue/admission/admit.js";
+import { noteTrace } from "#shared/queue/admission/note-trace.js";
 import { adopt } from "#shared/queue/sequences/adopt.js";
 import type { PastReason } from "#shared/queue/pieces/past.js";
 import { bytesOf, type JobPart } from "#shared/queue/pieces/job.js";
@@ -139,6 +140,10 @@ export async function enqueue<Request extends AnyRequest>(
   try {
     const enqueued = await decideOn(queue, entry, span);
     span.end(request, address);
+    if (enqueued.said === "admitted" && isGeneration(request)) {
+      // A later reader of the stream has a trace of its own, and links to this trace.
+      noteTrace(queue.redis, address, span.ids).catch(() => undefined);
+    }
     return enqueued;
   } catch (error) {
     span.end(request, address, error);

@@ -8,7 +8,7 @@ import type { GenerationSpec } from "#shared/contract/generation.js";
 import type { Tensor } from "#shared/frame.js";
 import type { RequestBudget } from "./budget.js";
 import type { OpenStream } from "../stream/open-stream.js";
-import type { RequestTrace } from "../trace/request-trace.js";
+import type { AdmittingTrace } from "../trace/admit-span.js";
 
 export type ParameterValue = string | number | bigint | boolean;
 
@@ -44,7 +44,7 @@ export interface AnyRequest {
   /** Absent if its owner has no limits. */
   readonly budget?: RequestBudget | undefined;
   /** Absent for a request that is not sampled. */
-  readonly trace?: RequestTrace | undefined;
+  readonly trace?: AdmittingTrace | undefined;
 }
 
 /** One run of a tensor model. */

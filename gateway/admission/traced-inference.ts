@@ -37,10 +37,10 @@ export class TracedInference implements Inference {
     });
     const stream = await this.#noting(this.#inner.generate({ ...request, trace: this.#trace }));
     const trace = this.#trace;
+    const relayed = { request: stream.id, model: model.name, version: model.version, tenant: request.tenant };
     return {
-      id: stream.id,
-      read: (from, signal) => new RelaySpan(trace, stream.id).follow(stream.read(from, signal)),
-      cancel: () => stream.cancel(),
+      ...stream,
+      read: (from, signal) => new RelaySpan(trace, { ...relayed, from }).follow(stream.read(from, signal)),
     };
   }
 

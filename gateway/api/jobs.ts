@@ -92,14 +92,8 @@ const submitEndpoints = forModel(
     answers: { 202: { says: "The job. Only this answer shows the secret of its webhook.", shape: jobShape } },
     refusals: [...queueRefusals, "url_not_allowed"],
     async handle(asked, { jobs }) {
-      const key = asked.idempotencyKey();
-      const { isReplayed, ...job } = await jobs.submit(
-        asked.caller,
-        modelOf(asked),
-        bodyOf(asked),
-        key,
-        asked.budget(),
-      );
+      const terms = { trace: asked.trace("jobs"), key: asked.idempotencyKey(), budget: asked.budget() };
+      const { isReplayed, ...job } = await jobs.submit(asked.caller, modelOf(asked), bodyOf(asked), terms);
       return withHeaders(accepted(job), isReplayed ? { "idempotent-replayed": "true" } : {});
     },
   }),

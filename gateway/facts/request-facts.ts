@@ -102,7 +102,8 @@ export function notePage(facts: RequestFacts | undefined, page: readonly StreamR
   if (last?.final === true) noteEnd(facts, last);
 }
 
-function noteEnd(facts: RequestFacts, { json }: StreamRecord): void {
+function noteEnd(facts: RequestFacts, { json, note }: StreamRecord): void {
+  facts.timings = readTimings(note);
   const { usage, error } = tokenRecord.parse(JSON.parse(json));
   if (error !== undefined) facts.code = error.code;
   if (usage === undefined) return;

@@ -13,6 +13,7 @@ import { readFleet, readVersion, type FleetState } from "#shared/queue/admission
 import type { QueueLimits } from "#shared/queue/admission/limits.js";
 import { REMEMBERED_MS } from "#shared/queue/keys.js";
 import { readAnnouncements, readMembers, type Members } from "#shared/queue/members.js";
+import type { TraceFields } from "#shared/queue/trace-settings.js";
 import { cells } from "#shared/metrics/cells.js";
 import { dropIfSilent, type RedisClient } from "#shared/redis/connect.js";
 import { delay, within } from "#shared/retry.js";
@@ -85,6 +86,8 @@ export interface FleetSettings {
   readonly goneBack?: GoneBack;
   /** For `GET /v2/fleet`: the limits of the queue. */
   readonly limits?: QueueLimits;
+  /** Called at each look with the settings of traces that operators have changed. */
+  readonly onTracing?: ((fields: TraceFields) => void) | undefined;
   readonly world?: World;
 }
 
@@ -260,6 +263,7 @@ export class FleetWatch implements Fleet {
       const state = await readFleet(redis);
       if (state.version !== this.#members?.version) await this.#readMembers(state);
       this.#judge(state);
+      this.#settings.onTracing?.(state.tracing);
       this.#reachable = true;
     } catch (error) {
       dropIfSilent(redis, error);

@@ -12,6 +12,7 @@ import { putOff } from "#shared/queue/jobs/put-off.js";
 import { readJob } from "#shared/queue/jobs/read.js";
 import type { JobView } from "#shared/queue/jobs/view.js";
 import type { Bus } from "#shared/nats/connect.js";
+import { readTraceparent } from "#shared/trace/context.js";
 import { askRedis } from "../admission/ask-redis.js";
 import { endRequest } from "../admission/end-request.js";
 import { endsAt } from "../outcomes/counts.js";
@@ -24,7 +25,7 @@ import { renderEnd } from "./render-end.js";
 import { mayFitLater } from "./repeats.js";
 import { isKept, readResult } from "./result.js";
 import type { ModelName } from "../fleet/models.js";
-import { Submissions, type JobLooks, type JobTerms, type SubmissionSettings } from "./submissions.js";
+import { Submissions, tracedRun, type JobLooks, type JobTerms, type SubmissionSettings } from "./submissions.js";
 import { encodeJobId, renderView, requestOf, stageOf, viewOfNoted, type ToldJob } from "./view.js";
 
 export interface JobsSettings extends SubmissionSettings {
@@ -74,9 +75,10 @@ export class Jobs implements JobLooks {
    * @throws InferenceError `job_not_retryable` if the job has changed, or its body is gone
    */
   async runAgain(job: RequestAddress, view: JobView, waitMs: number, terms: JobTerms): Promise<void> {
-    const { queue, jobTtlMs } = this.#settings;
+    const { queue, jobTtlMs, tracer } = this.#settings;
     const options = JSON.parse(view.options) as JobOptions;
-    const [body, labels] = await askRedis(() => queue.redis.hmgetBuffer(jobKey(job), "body", "labels"));
+    const fields = ["body", "labels", "trace"] as const;
+    const [body, labels, trace] = await askRedis(() => queue.redis.hmgetBuffer(jobKey(job), ...fields));
     if (!body) throw fixedError("job_not_retryable", "body");
     const target = this.submissions.target({
       tenant: job.tenant,
@@ -91,7 +93,8 @@ export class Jobs implements JobLooks {
     const address = view.made === 0 ? job : { ...job, request: `${job.request}-${view.made + 1}` };
     // Keeps the job at least as long as Redis keeps idempotency keys.
     const settings = { ...this.#settings, jobTtlMs: Math.max(jobTtlMs, queue.idempotencyTtlMs) };
-    await submitJob(settings, run, address, { part, asked: "", labels: parseLabels(labels?.toString()) });
+    const traced = tracedRun(run, tracer, readTraceparent(trace?.toString()));
+    await submitJob(settings, traced, address, { part, asked: "", labels: parseLabels(labels?.toString()) });
   }
 
   /**

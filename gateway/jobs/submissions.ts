@@ -7,11 +7,14 @@ import type { RequestAddress } from "#shared/queue/address.js";
 import { jobKey } from "#shared/queue/keys.js";
 import { labelsText, type JobRecord } from "#shared/queue/pieces/job.js";
 import type { JobView } from "#shared/queue/jobs/view.js";
+import { writeTraceparent, type SpanIds } from "#shared/trace/context.js";
+import type { Tracer } from "#shared/trace/span.js";
 import type { RequestBudget } from "../admission/budget.js";
 import { askRedis } from "../admission/ask-redis.js";
 import { jobAddress } from "../admission/request-id.js";
-import { submitJob, type JobSettings } from "../admission/submit-job.js";
+import { submitJob, type JobRequest, type JobSettings } from "../admission/submit-job.js";
 import { submitLater } from "../admission/submit-later.js";
+import { JobTrace } from "../trace/job-trace.js";
 import { visible, type ModelDirectory, type ModelName } from "../fleet/models.js";
 import type { Limits } from "../formats/limits.js";
 import type { RequestReader } from "../formats/kserve/request-reader.js";
@@ -35,6 +38,8 @@ export interface SubmissionSettings extends JobSettings {
   readonly publishesLabels: boolean;
   readonly box: SecretBox;
   readonly hooks: WebhookTerms;
+  /** Absent if the process makes no traces. */
+  readonly tracer?: Tracer | undefined;
 }
 
 /** Reads jobs and renders their views. */
@@ -93,6 +98,8 @@ export interface SentJob {
   readonly tooLate: InferenceError | undefined;
   /** The job's own webhook. */
   readonly webhook?: GivenWebhook | undefined;
+  /** The span of the submission; absent if the submission is not sampled. */
+  readonly submission?: SpanIds | undefined;
 }
 
 export class Submissions {
@@ -166,11 +173,11 @@ export class Submissions {
    * @throws InferenceError
    */
   async submit(
-    { type, options, prepared, body, waitMs, tooLate, webhook }: SentJob,
+    { type, options, prepared, body, waitMs, tooLate, webhook, submission }: SentJob,
     tick?: StoredJob["tick"],
   ): Promise<ToldJob & { readonly isReplayed: boolean }> {
     const { run, shown, timeoutMs } = prepared;
-    const { queue, box, publishesLabels } = this.#settings;
+    const { queue, box, publishesLabels, tracer } = this.#settings;
     const address = jobAddress(run.request, queue);
     const ofTick = tick && { schedule: tick.schedule, tick: String(tick.at) };
     const own = webhook && recordedWebhook(box, address.tenant, encodeJobId(address), webhook);
@@ -187,13 +194,14 @@ export class Submissions {
       ...(repeats !== undefined && { repeats }),
       ...((repeats ?? due) !== undefined && { wait: String(waitMs) }),
       ...(labels.length > 0 && { labels: labelsText(labels) }),
+      ...(submission !== undefined && { trace: writeTraceparent(submission) }),
     };
     if (tooLate !== undefined && (await this.#jobs.look(address)) === undefined) throw tooLate;
     const part = { keptMs: options.result_ttl, record };
     const asked = JSON.stringify([type, options, shown, timeoutMs, ...(webhook ? [webhook.digest] : [])]);
     const said =
       due === undefined
-        ? await submitJob(this.#settings, run, address, { part, asked, labels })
+        ? await submitJob(this.#settings, tracedRun(run, tracer, submission), address, { part, asked, labels })
         : await submitLater(this.#settings, run, address, { record, asked, due });
     const secret = webhook && "url" in webhook.shown ? await this.#secretOf(address) : undefined;
     return { ...(await this.#jobs.tellQueued(address, secret)), isReplayed: said === "known" };
@@ -216,6 +224,14 @@ export class Submissions {
       throw cause;
     }
   }
+}
+
+/** The run of a job, in a trace of its own if the submission was sampled. */
+export function tracedRun(run: JobRequest, tracer: Tracer | undefined, submission: SpanIds | undefined): JobRequest {
+  if (tracer === undefined || submission === undefined) return run;
+  const trace = new JobTrace(tracer, submission);
+  if (run.kind === "text") return { ...run, request: { ...run.request, trace } };
+  return { ...run, request: { ...run.request, trace } };
 }
 
 function waitOrRefusal(options: JobOptions): Pick<SentJob, "waitMs" | "tooLate"> {

@@ -11,6 +11,7 @@ import { stageText } from "#shared/queue/pieces/job.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { RequestBudget } from "../admission/budget.js";
 import { askRedis } from "../admission/ask-redis.js";
+import type { RequestTrace } from "../trace/request-trace.js";
 import type { ModelName } from "../fleet/models.js";
 import type { Jobs } from "../jobs/jobs.js";
 import { waitOf, type JobOptions } from "../jobs/options.js";
@@ -38,6 +39,14 @@ export interface JobBody {
   stillWanted(): void;
 }
 
+export interface SubmitTerms {
+  /** Under which the client may send the job again. */
+  readonly key?: string | undefined;
+  readonly budget?: RequestBudget | undefined;
+  /** Undefined if the submission is not sampled. */
+  readonly trace?: RequestTrace | undefined;
+}
+
 export class JobService {
   readonly #settings: JobServiceSettings;
 
@@ -48,7 +57,6 @@ export class JobService {
   /**
    * Records a job, and queues the job or lets the job wait for its time. Looks for the model before
    * the body comes, so that a client of an unknown model need not send the body.
-   * @param key under which the client may send the job again
    * @returns `isReplayed`: the job exists already, under the same key
    * @throws InferenceError
    */
@@ -56,13 +64,13 @@ export class JobService {
     caller: Caller,
     model: ModelName,
     body: JobBody,
-    key: string | undefined,
-    budget?: RequestBudget,
+    { key, budget, trace }: SubmitTerms = {},
   ): Promise<ToldJob & { readonly isReplayed: boolean }> {
     const { submissions } = this.#settings.jobs;
     const place = { ...model, tenant: caller.tenant, mayUse: caller.mayUse, budget };
     const target = submissions.target(place, key, () => body.stillWanted());
-    return submissions.submit(await body.receive((bytes) => submissions.read(target, bytes)));
+    const sent = await body.receive((bytes) => submissions.read(target, bytes));
+    return submissions.submit({ ...sent, submission: trace?.server });
   }
 
   /**

@@ -17,6 +17,7 @@ import { connectBus, type Bus, type BusSettings } from "#shared/nats/connect.js"
 import { connectRedis, whenReady, type RedisClient, type RedisSettings } from "#shared/redis/connect.js";
 import { localAddress } from "#shared/redis/local-address.js";
 import { checkServer } from "#shared/redis/server.js";
+import type { Tracer } from "#shared/trace/span.js";
 import { AdmissionBatcher } from "../admission/batcher.js";
 import { Deadlines } from "../admission/deadlines.js";
 import type { EnqueueSettings } from "../admission/enqueue.js";
@@ -29,7 +30,7 @@ import { Batches } from "../batches/batches.js";
 import { Files } from "../files/files.js";
 import { openStore } from "../files/open-store.js";
 import { GoneBack } from "../fleet/gone-back.js";
-import { FleetWatch } from "../fleet/watch.js";
+import { FleetWatch, type FleetSettings } from "../fleet/watch.js";
 import { defaultLimits, type Limits } from "../formats/limits.js";
 import { Jobs } from "../jobs/jobs.js";
 import { ParseThread } from "../formats/kserve/parse-thread.js";
@@ -65,6 +66,10 @@ export interface PartsOptions {
   readonly audit?: Audit | undefined;
   /** The place of the process's metrics; absent if it shows none. */
   readonly metrics?: MetricsPlace | undefined;
+  /** Absent if the process decides about no traces; see `FleetSettings`. */
+  readonly onTracing?: FleetSettings["onTracing"];
+  /** Absent if the process makes no traces. */
+  readonly tracer?: Tracer | undefined;
   readonly log: Logger;
 }
 
@@ -161,7 +166,7 @@ type Admitting = Pick<
 
 /** Opens everything that admits requests and awaits their outcomes. */
 async function openAdmission(
-  { kind, name: gateway, config, audit, metrics, log }: PartsOptions,
+  { kind, name: gateway, config, audit, metrics, onTracing, log }: PartsOptions,
   { redis, forLarge, bus, deployment }: Links,
   closing: AbortController,
   lifecycle: Lifecycle,
@@ -174,7 +179,7 @@ async function openAdmission(
   const sweeper = new OutcomeSweeper(redis);
   const goneBack = new GoneBack(log);
   const limits = queueLimitsOf(config, kind === "jobs");
-  const watched = { redis, buckets, log, onGone: () => pending.lookAtAll(), goneBack, limits };
+  const watched = { redis, buckets, log, onGone: () => pending.lookAtAll(), goneBack, limits, onTracing };
   const fleet = await FleetWatch.start(watched, signal);
   const deadlines = new Deadlines({ redis, bus, log });
   const graceMs = config.BATON_RECONNECT_GRACE_MS;
@@ -236,7 +241,7 @@ async function openAdmission(
 
 /** Opens the records of Baton's nouns. */
 function openNouns(
-  { kind, name, config, log }: PartsOptions,
+  { kind, name, config, tracer, log }: PartsOptions,
   parts: Links & Admitting & Pick<Parts, "parseThread" | "printThread" | "limits">,
   lifecycle: Lifecycle,
 ): Pick<Parts, "jobs" | "schedules" | "webhooks" | "files" | "batches" | "box"> {
@@ -259,6 +264,7 @@ function openNouns(
     publishesLabels: publishesLabels(kind, config),
     box,
     hooks,
+    tracer,
   });
   const store = openStore({
     url: config.BATON_FILES_URL,

@@ -5,7 +5,9 @@
 import { errorKinds } from "#shared/errors.js";
 import type { Bus } from "#shared/nats/connect.js";
 import { detach } from "#shared/queue/admission/attend.js";
+import { readTrace } from "#shared/queue/admission/note-trace.js";
 import type { RedisClient } from "#shared/redis/connect.js";
+import type { SpanIds } from "#shared/trace/context.js";
 import { askRedis } from "../admission/ask-redis.js";
 import { endRequest } from "../admission/end-request.js";
 import { endsAt } from "../outcomes/counts.js";
@@ -53,6 +55,16 @@ export class RequestService {
    */
   async log({ tenant }: Caller, id: string): Promise<StreamLog> {
     return findLog(this.#settings, addressOf(tenant, id));
+  }
+
+  /** The model of a request with this id. @throws InferenceError `unknown_request` */
+  modelOf({ tenant }: Caller, id: string): string {
+    return addressOf(tenant, id).model;
+  }
+
+  /** @returns the span of a stream's admission; undefined if the stream was not sampled */
+  async traceOf({ tenant }: Caller, id: string): Promise<SpanIds | undefined> {
+    return readTrace(this.#settings.redis, addressOf(tenant, id)).catch(() => undefined);
   }
 
   /**

@@ -115,7 +115,7 @@ export class Cursor {
     if (page === undefined) return [];
     if (page.said === "records") {
       if (this.#seen === "nothing") this.#seen = "records";
-      return page.records.map((json, i) => recordOf(this.#next + i, json));
+      return page.records.map((json, i) => recordOf(this.#next + i, json, page.note));
     }
     const now = this.#statusOf(page);
     if (now.kind === "final") return [now.record];

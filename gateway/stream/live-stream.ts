@@ -204,7 +204,7 @@ export class LiveStream {
     this.#awaySince = undefined;
     const before = this.#ring.next;
     if (page.said === "records") {
-      for (const json of page.records) this.#confirm(json);
+      for (const json of page.records) this.#confirm(json, page.note, reason);
       if (!page.more && this.#confirmed < shown) this.#fail(forged());
     } else this.#applyStatus(page, shown);
     const learned = this.#ring.next > before;
@@ -228,10 +228,12 @@ export class LiveStream {
   }
 
   /** @param json the next record of the log */
-  #confirm(json: string): void {
+  #confirm(json: string, note: string | undefined, reason: Reason): void {
     const index = this.#confirmed++;
-    if (index === this.#ring.next) this.#push(recordOf(index, json));
-    else if ((this.#ring.at(index)?.json ?? json) !== json) this.#fail(forged());
+    if (index === this.#ring.next) {
+      const record = recordOf(index, json, note);
+      this.#push(reason === "news" && !record.final ? { ...record, fillsGap: true } : record);
+    } else if ((this.#ring.at(index)?.json ?? json) !== json) this.#fail(forged());
   }
 
   #push(record: StreamRecord): void {

@@ -13,6 +13,10 @@ export interface StreamRecord {
    * undefined. Nearly every record is like that, and then needs no parsing.
    */
   readonly plainText: string | undefined;
+  /** With a final record of the log, the text of the worker's timings; absent if there are none. */
+  readonly note?: string;
+  /** Whether the record came from the log, because its message did not come; absent: false. */
+  readonly fillsGap?: true;
 }
 
 /** An admitted request whose records many readers can read at once. */

@@ -14,10 +14,15 @@ const plain =
   // oxlint-disable-next-line no-control-regex -- they are what JSON forbids in a string
   /^\{"index":(0|[1-9]\d{0,8}),"choices":\[\{"index":0,"text":("[^"\\\u0000-\u001f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\u0000-\u001f]*)*"),"tokens":\[(?:(?:0|[1-9]\d{0,8})(?:,(?:0|[1-9]\d{0,8}))*)?\]\}\]\}$/;
 
-/** Describes a record from the log, in which its index is its place. */
-export function recordOf(index: number, json: string): StreamRecord {
+/**
+ * Describes a record from the log, in which its index is its place.
+ * @param note the text of the worker's timings, which belongs to the final record
+ */
+export function recordOf(index: number, json: string, note?: string): StreamRecord {
   const plainText = plain.exec(json)?.[2];
-  return { index, json, final: plainText === undefined && isFinal(json), plainText };
+  const final = plainText === undefined && isFinal(json);
+  const record = { index, json, final, plainText };
+  return final && note !== undefined ? { ...record, note } : record;
 }
 
 /**

@@ -134,7 +134,7 @@ export class StreamLog {
         return { records, next: from + records.length, isUpToDate: true, isOver: now.kind !== "wait" };
       }
       for (const json of page.records) {
-        const record = recordOf(from + records.length, json);
+        const record = recordOf(from + records.length, json, page.note);
         records.push(record);
         chars += json.length;
         if (record.final) return { records, next: from + records.length, isUpToDate: true, isOver: true };

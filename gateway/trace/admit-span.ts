@@ -7,7 +7,7 @@ import { InferenceError } from "#shared/errors.js";
 import type { FrameMeta } from "#shared/frame.js";
 import { carriedMeta } from "#shared/trace/carried.js";
 import type { SpanIds } from "#shared/trace/context.js";
-import type { RequestTrace } from "./request-trace.js";
+import type { Attributes, Span } from "#shared/trace/span.js";
 
 /** The facts that the span tells of a request. */
 export interface AdmittedRequest {
@@ -16,18 +16,30 @@ export interface AdmittedRequest {
   readonly queue?: { readonly level: number } | undefined;
 }
 
+/** The trace in which a request is admitted. */
+export interface AdmittingTrace {
+  readonly id: string;
+  /** The caller's `tracestate`. */
+  readonly state: string | undefined;
+  /** Gives the ids of the admission's span. */
+  child(): SpanIds;
+  /** Takes the facts of the request. */
+  note(attributes: Attributes): void;
+  record(span: Omit<Span, "parentId" | "state">): void;
+}
+
 export class AdmitSpan {
-  readonly #trace: RequestTrace;
-  readonly #ids: SpanIds;
+  readonly ids: SpanIds;
+  readonly #trace: AdmittingTrace;
   readonly #startAt = performance.now();
   /** Requests in the last call with this request. */
   #together = 0;
   /** What Redis last said. */
   #said = "";
 
-  constructor(trace: RequestTrace) {
+  constructor(trace: AdmittingTrace) {
     this.#trace = trace;
-    this.#ids = trace.child();
+    this.ids = trace.child();
   }
 
   /** To be called when a call with so many requests goes to Redis. */
@@ -41,7 +53,7 @@ export class AdmitSpan {
 
   /** The trace, for the frame's metadata. */
   meta({ queue }: AdmittedRequest): FrameMeta {
-    return carriedMeta({ admitted: this.#ids, state: this.#trace.state, level: queue?.level });
+    return carriedMeta({ admitted: this.ids, state: this.#trace.state, level: queue?.level });
   }
 
   /** @param error why the request was refused; undefined if it was admitted */
@@ -59,7 +71,7 @@ export class AdmitSpan {
     this.#trace.record({
       name: "admit",
       kind: "producer",
-      ids: this.#ids,
+      ids: this.ids,
       startAt: this.#startAt,
       endAt: performance.now(),
       attributes: {

@@ -5,6 +5,7 @@
 import { newSpan, writeTraceparent, type SpanIds } from "#shared/trace/context.js";
 import type { Sampled } from "#shared/trace/decision.js";
 import type { Attributes, Span, Tracer } from "#shared/trace/span.js";
+import type { AdmittingTrace } from "./admit-span.js";
 
 /** The facts of the server span that are known at its beginning. */
 export interface ServerSpan {
@@ -15,12 +16,13 @@ export interface ServerSpan {
   readonly attributes: Attributes;
 }
 
-export class RequestTrace {
+export class RequestTrace implements AdmittingTrace {
   readonly state: string | undefined;
   readonly #tracer: Tracer;
   readonly #sampled: Sampled;
   readonly #span: ServerSpan;
   readonly #noted: Record<string, Attributes[string]> = {};
+  readonly #links: SpanIds[] = [];
   #error: string | undefined;
   #hasEnded = false;
 
@@ -35,6 +37,11 @@ export class RequestTrace {
     return this.#sampled.ids.traceId;
   }
 
+  /** The server span. */
+  get server(): SpanIds {
+    return this.#sampled.ids;
+  }
+
   /** The header of the answer that names the trace. */
   get traceresponse(): string {
     return writeTraceparent(this.#sampled.ids);
@@ -43,6 +50,11 @@ export class RequestTrace {
   /** Adds attributes to the server span. */
   note(attributes: Attributes): void {
     Object.assign(this.#noted, attributes);
+  }
+
+  /** Links the server span to a span of another trace. */
+  link(other: SpanIds): void {
+    this.#links.push(other);
   }
 
   /** Notes the code of the error that the client gets. */
@@ -75,6 +87,7 @@ export class RequestTrace {
       startAt,
       endAt: performance.now(),
       attributes: { ...attributes, ...this.#noted, "http.response.status_code": status },
+      links: this.#links,
       error: this.#error ?? (status >= 500 ? String(status) : undefined),
     });
   }

@@ -56,6 +56,7 @@ export const order = [
   "gateway/batches",
   "gateway/subscriptions",
   "gateway/service",
+  "gateway/service/observing",
   "shared/http",
   "gateway/facts",
   "gateway/http/traces",

@@ -168,6 +168,8 @@ export const registryKeys = {
   observer: "{registry}:observer",
   /** stream: how the fleet stood every few seconds; see history.ts */
   history: "{registry}:history",
+  /** hash: the settings of traces that operators have changed; see trace-settings.ts */
+  tracing: "{registry}:tracing",
   /** hash: the settings that all processes of the deployment share */
   deployment: "{registry}:deployment",
 };

@@ -51,7 +51,8 @@ const keysOfServices = `~ready:{* ~queue:{* ~window:{* ~parked:{* ~past:{* ~live
 export const rights: Readonly<Record<RedisRole, Rights>> = {
   gateway: {
     commands: `${ofClients} ${ofAll} ${ofServices} copy getrange incr`,
-    keys: `${keysOfAll} ${keysOfServices} ~did:{* %R~hibernated:{* ~{keys}:* ~{registry}:observer ~{registry}:history`,
+    keys: `${keysOfAll} ${keysOfServices} ~did:{* %R~hibernated:{* ~{keys}:* ~{registry}:observer ~{registry}:history
+      ~{registry}:tracing`,
   },
   worker: {
     commands: `${ofClients} ${ofAll} ${ofConsumers} client|id client|list client|unblock getrange ltrim pexpiretime

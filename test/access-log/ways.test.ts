@@ -102,7 +102,9 @@ describe("an inference", () => {
 });
 
 describe("a generation", () => {
-  const counted = { model: "tale-gpt", tokens_in: expect.any(Number), tokens_out: 4, ended: "sent" };
+  const times = { queue_ms: expect.any(Number), run_ms: expect.any(Number) };
+  const worker = expect.stringMatching(/^worker-1\.[0-9a-f]{12}$/);
+  const counted = { model: "tale-gpt", tokens_in: expect.any(Number), tokens_out: 4, ended: "sent", worker, ...times };
 
   it.each<[string, string, object, string]>([
     ["of OpenAI in one piece", "/v1/completions", prompt, "openai"],

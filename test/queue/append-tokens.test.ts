@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { DEFAULT_TENANT } from "#shared/contract/tenant.js";
 import { cancelRequest } from "#shared/queue/ends/cancel.js";
 import { logKey, outcomeKey } from "#shared/queue/keys.js";
+import { readLogs } from "#shared/queue/admission/read-logs.js";
 import { appendTokens, type Append } from "#shared/queue/work/streams/append-tokens.js";
 import { takeFrom } from "#shared/queue/work/liveness/take-from.js";
 import { finalRecord, record, streaming, useLab, type Lab } from "../support/queue/lab.js";
@@ -10,7 +11,7 @@ async function begin(lab: Lab, attendedMs = 0) {
   await lab.admitStream("r1", attendedMs);
   const { entry, request } = await lab.takeOne();
   const queue = streaming(lab.queue);
-  const send = async (first: number, records: readonly string[], how: Pick<Append, "final" | "seen">) => {
+  const send = async (first: number, records: readonly string[], how: Pick<Append, "final" | "note" | "seen">) => {
     const [said] = await appendTokens(queue, [
       { lane: lab.lane, entry, tenant: DEFAULT_TENANT, request, first, records, ...how },
     ]);
@@ -18,7 +19,7 @@ async function begin(lab: Lab, attendedMs = 0) {
   };
   const append = (first: number, records: readonly string[], final = false) => send(first, records, { final });
   const appendSeen = (first: number, records: readonly string[]) => send(first, records, { final: false, seen: true });
-  return { entry, append, appendSeen, out: outcomeKey(lab.addressOf("r1")), log: logKey(lab.addressOf("r1")) };
+  return { entry, send, append, appendSeen, out: outcomeKey(lab.addressOf("r1")), log: logKey(lab.addressOf("r1")) };
 }
 
 describe("appendTokens", () => {
@@ -52,6 +53,18 @@ describe("appendTokens", () => {
     expect(await append(1, [record(1), finalRecord(2)], true)).toBe("appended");
     expect(await append(1, [record(1), finalRecord(2)], true)).toBe("appended");
     expect(await lab.logOf("r1")).toEqual([record(0), record(1), finalRecord(2)]);
+  });
+
+  it("keeps the timings beside the log, for the reader of the final record", async () => {
+    const { send } = await begin(lab);
+    await send(0, [record(0)], { final: false });
+    const note = '[1.5,20,"ab"]';
+    const last = [record(1), finalRecord(2)];
+    expect(await send(1, last, { final: true, note })).toBe("appended");
+    expect(await send(1, last, { final: true, note })).toBe("appended");
+    const read = (from: number) => readLogs(lab.redis, [{ ...lab.addressOf("r1"), from }]);
+    expect(await read(0)).toEqual([{ said: "records", records: [record(0), ...last], more: false, note }]);
+    expect(await read(2)).toMatchObject([{ records: [finalRecord(2)], note }]);
   });
 
   it("keeps bytes as they are", async () => {

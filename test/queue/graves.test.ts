@@ -23,6 +23,10 @@ describe("takeFrom", () => {
       deliveries: [{ request: "r1" }, { request: "r2" }],
     });
     expect(await takeFrom(lab.other, dead, 2)).toMatchObject({ said: "empty", deliveries: [{ request: "r3" }] });
+    // The next owner's worker dies, too.
+    const again = await takeFrom(lab.queue, lab.other.consumer, 10);
+    expect([...again.times]).toEqual(again.deliveries.map(({ entry }) => [entry, 3]));
+    await takeFrom(lab.other, dead, 10);
     const left = (await lab.redis.xinfo("CONSUMERS", laneKeys(lab.lane).ready, GROUP)) as string[][];
     expect(left.map((info) => info[1])).toEqual(["b.1", "c.1"]);
     expect(await takeFrom(lab.other, dead, 2)).toMatchObject({ said: "empty", deliveries: [] });

@@ -154,7 +154,7 @@ function generationOf({ generations: [request] }: ReturnType<typeof completion>)
 /** @returns the job's id */
 async function submit({ jobs }: Floor, body: object): Promise<string> {
   const sent = { receive: (read: (bytes: Buffer) => Promise<never>) => read(bytesOf(body)), stillWanted() {} };
-  return (await jobs.submit(caller, MODEL, sent, undefined)).id;
+  return (await jobs.submit(caller, MODEL, sent)).id;
 }
 
 /** Waits for the job's end. */

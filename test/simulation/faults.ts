@@ -20,8 +20,7 @@ const commitUsual = (text: string, by: string): Replacement => ({ script: "commi
 const REFUSED = "if not mine or not isIts then";
 const REMOVED =
   "if action == 'put' and not (at .. ' ' .. kept):find(version, 1, true) then remove(lane, name, {version}) end";
-const TAKEN =
-  "for _, row in ipairs(redis.call('XPENDING', ready, group, '-', '+', ARGV[4], other)) do ids[#ids + 1] = row[1] end";
+const TAKEN = "for _, row in ipairs(redis.call('XPENDING', ready, group, '-', '+', ARGV[4], other)) do";
 
 export const faults: Readonly<Record<string, Fault>> = {
   "no fence": {
@@ -70,7 +69,7 @@ export const faults: Readonly<Record<string, Fault>> = {
     replacements: [commit("redis.call('LPOP', 'wait:'", "redis.call('RPOP', 'wait:'")],
   },
   "a dead worker's entries are not taken": {
-    replacements: [{ script: "take-from.lua", text: TAKEN, by: "" }],
+    replacements: [{ script: "take-from.lua", text: TAKEN, by: "for _, row in ipairs({}) do" }],
   },
   "an outcome lost by NATS is not looked up": {
     replacements: [

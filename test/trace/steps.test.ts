@@ -8,6 +8,7 @@ import { clientsTrace, named, pathsOf } from "../support/traces/spans.js";
 const receiver = await TraceReceiver.start();
 afterAll(() => receiver.leave());
 
+const CLOSINGS = /^(full|preferred|enough|shape|sequence|delay|alone|unbatched)$/;
 const STEP = ["admit", "queue", "process", "run", "commit"];
 
 describe("a fleet with a receiver of traces", () => {
@@ -84,7 +85,26 @@ describe("a fleet with a receiver of traces", () => {
     expect(whole.attributes).toMatchObject({
       "baton.batch.rows": 1,
       "baton.batch.requests": 1,
+      "baton.batch.closed_by": expect.stringMatching(CLOSINGS) as string,
       "baton.provider": "cpu",
+    });
+  });
+
+  it("says from where the batch had its states", async () => {
+    const step = async (start: boolean) => {
+      const { traceId, headers } = clientsTrace();
+      const body = { parameters: { sequence_id: 72, sequence_start: start }, inputs: [numberTensor(1)] };
+      expect((await infer(served.url, "accumulate", body, headers)).status).toBe(200);
+      const [link] = named(await receiver.whole(traceId, STEP), "process").links;
+      const batch = await receiver.whole(link?.traceId ?? "", ["batch", "load states", "run", "commit"]);
+      expect(named(batch, "run").attributes).toMatchObject({ "baton.runs": 1 });
+      return named(batch, "load states").attributes;
+    };
+    expect(await step(true)).toMatchObject({ "baton.state.start": 1, "baton.state.memory": 0, "baton.state.redis": 0 });
+    expect(await step(false)).toMatchObject({
+      "baton.state.start": 0,
+      "baton.state.memory": 1,
+      "baton.state.redis": 0,
     });
   });
 
@@ -141,8 +161,29 @@ describe("a fleet with a receiver of traces", () => {
   });
 
   it.each([
+    ["malformed", "vendor=\u00e9", /^$/],
+    ["without a member", ",,", /^$/],
+    ["one member of 8 KB", `vendor=${"x".repeat(8_192)}`, /^$/],
+    [
+      "8 KB of members",
+      Array.from({ length: 400 }, (_, i) => `vendor${i}=${"x".repeat(10)}`).join(","),
+      /^vendor0=x{10},.*x{10}$/,
+    ],
+  ])("keeps the trace of a request whose tracestate is %s", async (_, tracestate, kept) => {
+    const { traceId, headers } = clientsTrace();
+    const answer = await simple(served.url, 6, {}, { ...headers, tracestate });
+    expect(answer.status).toBe(200);
+    const { traceState } = named(await receiver.whole(traceId, STEP), "process");
+    expect(traceState.length).toBeLessThanOrEqual(512);
+    expect(traceState).toMatch(kept);
+  });
+
+  it.each([
     ["a client that records nothing", `00-${"ab".repeat(16)}-${"cd".repeat(8)}-00`],
     ["a version that cannot be", `ff-${"ab".repeat(16)}-${"cd".repeat(8)}-01`],
+    ["a client without words", ""],
+    ["a span without an id", `00-${"ab".repeat(16)}-${"0".repeat(16)}-01`],
+    ["a version that has more than it may", `00-${"ab".repeat(16)}-${"cd".repeat(8)}-01-more`],
     ["a trace without an id", `00-${"0".repeat(32)}-${"cd".repeat(8)}-01`],
     ["8 KB", `00-${"ab".repeat(4_000)}-${"cd".repeat(8)}-01`],
   ])("answers without a trace to the traceparent of %s", async (_, traceparent) => {

@@ -62,6 +62,8 @@ export interface GoneWorker {
   readonly worker: string;
   /** The last sign of life, on `performance.now()`'s clock. */
   readonly seenAt: number;
+  /** By entry: to how many workers Redis has given it, the present worker included. */
+  readonly times: ReadonlyMap<string, number>;
 }
 
 /** Says how many steps to take from Redis, and takes them in. */

@@ -203,7 +203,7 @@ export class RunningLane implements Intake {
     const unseen = deliveries.filter(({ key }) => !holdings.has(key));
     passed("taken", unseen, requestName);
     if (from !== undefined) {
-      traces?.takenOver(unseen, from.worker);
+      traces?.takenOver(unseen, from);
       counts.takenOver(unseen, from.seenAt);
     }
     holdings.hold(this.#parse(unseen), arrival);

@@ -158,7 +158,7 @@ export class Reclaimer {
         }
         if (fresh.length > 0) log.info({ count: fresh.length }, "reclaimed");
         const { worker, seenAt } = grave;
-        const from = { worker, seenAt: clocks.of(registryKeys.graves).toLocal(seenAt) };
+        const from = { worker, seenAt: clocks.of(registryKeys.graves).toLocal(seenAt), times: found.times };
         intake.accept({ deliveries: fresh, unreadable: found.unreadable }, "suspect", from);
         if (found.said === "empty") await queue.redis.zrem(registryKeys.graves, graveText(grave));
         if (found.said !== "more") return;

@@ -18,8 +18,11 @@ import type { ModelQueue } from "#shared/queue/work/lane.js";
 import { decodeCheckpoint, stateLost, type Checkpoint } from "#shared/contract/checkpoint.js";
 
 export type StateLookup =
-  /** The state that the step continues; undefined if the step begins with the initial state. */
-  | { readonly kind: "found"; readonly tensors: readonly Tensor[] | undefined }
+  /**
+   * The state that the step continues; undefined if the step begins with the initial state. The
+   * place is undefined for a request without a sequence.
+   */
+  | { readonly kind: "found"; readonly tensors: readonly Tensor[] | undefined; readonly place?: StatePlace | undefined }
   /** The step ends with this error, and the sequence with it. */
   | { readonly kind: "refused"; readonly error: InferenceError }
   /** Redis did not answer in time. The worker gives the step up, and tries again later. */
@@ -94,8 +97,10 @@ export class States {
       const stored = frames[lookup.position];
       const sleeps = isPointer(stored);
       const frame = sleeps ? await this.#sleeping?.read(stored) : stored;
-      if (frame !== undefined) this.#counts?.lookedUp(sleeps ? "disk" : "redis");
-      return frame === undefined ? { kind: "unavailable" } : read(frame, lookup.from);
+      if (frame === undefined) return { kind: "unavailable" };
+      const place = sleeps ? "disk" : "redis";
+      this.#counts?.lookedUp(place);
+      return read(frame, lookup.from, place);
     };
     return lookups.map((lookup) => (this.#queue.redis.isCluster ? inTime(end(lookup), this.#world) : end(lookup)));
   }
@@ -116,7 +121,7 @@ export class States {
 
   #found(place: StatePlace, tensors?: readonly Tensor[]): StateLookup {
     this.#counts?.lookedUp(place);
-    return found(tensors);
+    return found(tensors, place);
   }
 
   #forget(sequence: string): void {
@@ -167,18 +172,18 @@ function startRequired(model: string, sequence: string): InferenceError {
   return new InferenceError("sequence_start_required", startRequiredMessage(model, id));
 }
 
-function found(tensors: readonly Tensor[] | undefined): StateLookup {
-  return { kind: "found", tensors };
+function found(tensors: readonly Tensor[] | undefined, place?: StatePlace): StateLookup {
+  return { kind: "found", tensors, place };
 }
 
 function refused(error: InferenceError): StateLookup {
   return { kind: "refused", error };
 }
 
-function read(frame: Buffer | null, from: string): StateLookup {
+function read(frame: Buffer | null, from: string, place: StatePlace): StateLookup {
   try {
     if (frame === null) throw stateLost();
-    return found(decodeCheckpoint(frame, from).tensors);
+    return found(decodeCheckpoint(frame, from).tensors, place);
   } catch (error) {
     if (error instanceof InferenceError) return refused(error);
     throw error;

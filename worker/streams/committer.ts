@@ -4,6 +4,8 @@
  * makes calls larger, not more frequent.
  */
 import type { Logger } from "pino";
+import { boot } from "#shared/boot.js";
+import { writeTimings } from "#shared/contract/timings.js";
 import { storeOutcome, outcomeOf, readOutcome } from "#shared/contract/outcome.js";
 import { fixedError, type InferenceError } from "#shared/errors.js";
 import { bucketTag } from "#shared/queue/bucket-tag.js";
@@ -64,6 +66,8 @@ export interface CommitterSettings {
   readonly publisher: TokenPublisher;
   readonly counts: StreamCounts;
   readonly outageGuard: OutageGuard;
+  /** Whether outcomes say how long their requests waited and ran, and in which worker. */
+  readonly timings: boolean;
   readonly owner: StreamOwner;
   readonly log: Logger;
 }
@@ -193,13 +197,15 @@ export class Committer {
    * Redis can write them.
    */
   async #appendTogether(batch: readonly (readonly [Stream, Pending])[]): Promise<void> {
-    const { queue, settler, outageGuard, owner, log } = this.#settings;
+    const { queue, settler, outageGuard, timings, owner, log } = this.#settings;
     const now = performance.now();
     const appends = batch.map(([stream, { first, records, ending }]) => {
       const { lane, entry, tenant, request } = stream.held.delivery;
       const seen = now - (this.#seenAt.get(stream) ?? -Infinity) < SEEN_MS;
       if (!seen) this.#seenAt.set(stream, now);
-      return { lane, entry, tenant, request, first, records, final: ending !== undefined, seen };
+      const final = ending !== undefined;
+      const note = final && timings ? noteOf(stream) : undefined;
+      return { lane, entry, tenant, request, first, records, final, note, seen };
     });
     let words: Appended[];
     try {
@@ -255,6 +261,12 @@ export class Committer {
         return this.settle(stream, failed(stream.held, fixedError("request_lost", "logGone")));
     }
   }
+}
+
+/** The timings of a stream at this worker. */
+function noteOf({ held, figures, begunAt, ranMs }: Stream): string {
+  const { joinedAt = begunAt } = figures;
+  return writeTimings({ queueMs: joinedAt - held.admittedAt, runMs: ranMs, boot });
 }
 
 /** How the last response of a stream counts. */

@@ -42,6 +42,8 @@ export interface StreamLoopParts {
   /** Shared by all lanes of this process. */
   readonly exclusive: Exclusive;
   readonly maxRunsAlone: number;
+  /** Whether outcomes say how long their requests waited and ran, and in which worker. */
+  readonly timings: boolean;
   /** Undefined if the worker makes no traces. */
   readonly traces: StepTraces | undefined;
   readonly log: Logger;
@@ -76,7 +78,7 @@ export class StreamLoop implements StreamOwner {
 
   constructor(parts: StreamLoopParts) {
     this.#parts = parts;
-    const { queue, settler, outageGuard, holdings, model, log } = parts;
+    const { queue, settler, outageGuard, holdings, model, timings, log } = parts;
     const counts = new StreamCounts(queue);
     this.#counts = counts;
     counts.show({
@@ -87,7 +89,7 @@ export class StreamLoop implements StreamOwner {
     this.#publisher = new TokenPublisher({ redis: queue.redis, bus: settler.bus, log });
     this.#takeovers = new Takeovers({ queue, log, begun: (turn, verdict) => this.#begin(turn, verdict) });
     const publisher = this.#publisher;
-    this.#committer = new Committer({ queue, settler, publisher, counts, outageGuard, log, owner: this });
+    this.#committer = new Committer({ queue, settler, publisher, counts, outageGuard, timings, log, owner: this });
   }
 
   /** Choices that this worker is busy with. */
@@ -294,7 +296,7 @@ export class StreamLoop implements StreamOwner {
       if (stream === undefined) continue;
       stream.ranMs += msARow * stream.spec.sampling.choices;
       if (!stream.advance(index, now)) continue;
-      stream.trace?.heard(now);
+      stream.trace?.heard(now, tokens);
       stream.figures.heard(now);
       if (index === 0) stream.figures.cached = cached;
       const bytes = Buffer.byteLength(record);

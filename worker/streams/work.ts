@@ -15,6 +15,8 @@ export interface StreamWorkSettings {
   /** Shared by all lanes of this process. */
   readonly exclusive: Exclusive;
   readonly maxRunsAlone: number;
+  /** As in `StreamLoopParts`. */
+  readonly timings: boolean;
 }
 
 /** Most entries to read at once, so that workers that read side by side share new entries. */

@@ -147,7 +147,7 @@ export class TensorWork implements LaneWork {
     const { exclusive, limits } = this.#settings;
     holdings.take(batch);
     passed("batched", batch, nameOf);
-    const trace = traces?.beginBatch(batch);
+    const trace = traces?.beginBatch(batch, closedBy);
     let onPosted = () => {};
     const isPosted = new Promise<void>((resolve) => {
       onPosted = () => {
@@ -265,7 +265,7 @@ export class TensorWork implements LaneWork {
         await this.#beginToSettle([failSequence(suspect, error, "poison_request")]);
         return;
       }
-      const trace = traces?.beginBatch([suspect]);
+      const trace = traces?.beginBatch([suspect], "alone");
       const execution = await execute(this.#model, [suspect], limits, { onPosted: () => trace?.posted() });
       trace?.ran(execution);
       if (execution.runs > 0) counts.batches?.closed("alone");

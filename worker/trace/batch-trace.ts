@@ -4,10 +4,17 @@
  */
 import { newSpan, type SpanIds } from "#shared/trace/context.js";
 import type { Span } from "#shared/trace/span.js";
+import type { StateLookup, StatePlace } from "../sequence/states.js";
 import type { Commit, StepTerms, StepTrace, TracedStep } from "./step-trace.js";
 
 /** The most steps that a batch's span links to. */
 const MOST_LINKS = 128;
+
+/** When a batch took no further request, and why; without a reason if it does not run. */
+export interface Closed {
+  readonly at: number;
+  readonly by: string | undefined;
+}
 
 export class BatchTrace {
   readonly ids = newSpan();
@@ -17,14 +24,18 @@ export class BatchTrace {
   readonly #closedAt: number;
   /** Sampled steps without a commit. */
   readonly #open: Set<StepTrace>;
+  readonly #closedBy: string | undefined;
+  /** How many states came from each place. */
+  readonly #states = new Map<StatePlace, number>();
   #postedAt: number | undefined;
   #ran: { readonly startAt: number; readonly endAt: number; readonly runs: number } | undefined;
 
   /** @param steps the sampled steps of the batch */
-  constructor(terms: StepTerms, batch: readonly TracedStep[], steps: readonly StepTrace[], closedAt: number) {
+  constructor(terms: StepTerms, batch: readonly TracedStep[], steps: readonly StepTrace[], closed: Closed) {
     this.#terms = terms;
     this.#batch = batch;
-    this.#closedAt = closedAt;
+    this.#closedAt = closed.at;
+    this.#closedBy = closed.by;
     this.steps = steps;
     this.#open = new Set(steps);
   }
@@ -41,7 +52,15 @@ export class BatchTrace {
 
   /** The model's thread has the batch, with the states of its steps. */
   posted(): void {
-    this.#postedAt ??= performance.now();
+    if (this.#postedAt !== undefined) return;
+    this.#postedAt = performance.now();
+    // All look-ups have ended, because the batch has run only with their states.
+    for (const { state } of this.#batch) void state?.then((lookup) => this.#count(lookup));
+  }
+
+  #count(lookup: StateLookup): void {
+    const place = lookup.kind === "found" ? lookup.place : undefined;
+    if (place !== undefined) this.#states.set(place, (this.#states.get(place) ?? 0) + 1);
   }
 
   /** The main thread has the outputs. */
@@ -60,10 +79,16 @@ export class BatchTrace {
       "baton.worker": this.#terms.worker,
       "baton.batch.rows": this.#batch.reduce((sum, { rows }) => sum + rows, 0),
       "baton.batch.requests": this.#batch.length,
+      "baton.batch.closed_by": this.#closedBy,
       "baton.provider": provider,
     });
-    const begun = this.#batch.filter(({ delivery }) => delivery.sequence !== undefined && delivery.from === "");
-    const states = { "baton.state.start": begun.length };
+    const found = (place: StatePlace) => this.#states.get(place) ?? 0;
+    const states = {
+      "baton.state.start": found("start"),
+      "baton.state.memory": found("memory"),
+      "baton.state.redis": found("redis"),
+      "baton.state.disk": this.#states.get("disk"),
+    };
     const { startAt, endAt, runs } = this.#ran;
     this.#part("load states", this.#closedAt, this.#postedAt ?? startAt, states);
     this.#part("run", startAt, endAt, { "baton.runs": runs });

@@ -8,6 +8,7 @@ import type { Delivery } from "#shared/queue/entry.js";
 import type { FrameMeta } from "#shared/frame.js";
 import type { Carried } from "#shared/trace/carried.js";
 import { newSpan, type SpanIds } from "#shared/trace/context.js";
+import type { StateLookup } from "../sequence/states.js";
 import type { Attributes, Span, SpanEvent, Tracer } from "#shared/trace/span.js";
 
 /** The facts that traces need of a step. All times here are on `performance.now()`'s clock. */
@@ -16,6 +17,8 @@ export interface TracedStep {
   readonly request: { readonly meta: FrameMeta };
   readonly admittedAt: number;
   readonly rows: number;
+  /** The state that the step continues; absent for a stream. */
+  readonly state?: Promise<StateLookup>;
 }
 
 /** A part of the work on a step, between its begin and its commit. */
@@ -34,7 +37,14 @@ export interface Beginning {
   /** The batch's span; absent for a stream. */
   readonly batch?: SpanIds | undefined;
   /** Absent if no other worker had the step before. */
-  readonly takeover?: { readonly from: string; readonly index?: number | undefined } | undefined;
+  readonly takeover?:
+    | {
+        readonly from: string;
+        /** To how many workers Redis has given the step. */
+        readonly times: number | undefined;
+        readonly index?: number | undefined;
+      }
+    | undefined;
 }
 
 export interface Commit {
@@ -77,7 +87,7 @@ export class StepTrace {
    */
   record(beginning: Beginning, phases: readonly Phase[], commit: Commit | undefined, error?: string): void {
     const { startAt, together, batch, takeover } = beginning;
-    this.#recordQueue(startAt, takeover !== undefined);
+    this.#recordQueue(startAt, takeover === undefined ? 1 : takeover.times);
     for (const { name, attributes, ...times } of phases) this.#recordPart(name, times, attributes);
     if (commit !== undefined) this.#recordPart("commit", commit, { "baton.fate": commit.fate });
     const attributes = {
@@ -97,11 +107,11 @@ export class StepTrace {
    * Records the wait from the admission to the begin of the work here. A worker that died has sent
    * no such span, or one of its own wait.
    */
-  #recordQueue(endAt: number, isTakenOver: boolean): void {
+  #recordQueue(endAt: number, deliveries: number | undefined): void {
     const { level } = this.#carried;
     // The clocks of two machines may differ a little.
     const startAt = Math.min(this.#step.admittedAt, endAt);
-    const attributes = { "baton.queue.level": level, "baton.deliveries": isTakenOver ? undefined : 1 };
+    const attributes = { "baton.queue.level": level, "baton.deliveries": deliveries };
     const ids = newSpan(this.process.traceId);
     this.#record({ name: "queue", kind: "internal", ids, startAt, endAt, attributes }, this.#carried.admitted);
   }

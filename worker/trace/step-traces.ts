@@ -25,30 +25,37 @@ interface Traced {
 export class StepTraces {
   readonly #terms: StepTerms;
   readonly #traced = new WeakMap<Delivery, Traced>();
-  /** The workers that had deliveries before this one. */
-  readonly #takenFrom = new WeakMap<Delivery, string>();
+  /** For each delivery that another worker had before, that worker, and how many had it. */
+  readonly #takenFrom = new WeakMap<Delivery, { readonly worker: string; readonly times: number | undefined }>();
 
   constructor(terms: StepTerms) {
     this.#terms = terms;
   }
 
-  /** Notes that this worker has taken steps over from another worker. */
-  takenOver(deliveries: readonly Delivery[], from: string): void {
-    for (const delivery of deliveries) this.#takenFrom.set(delivery, from);
+  /**
+   * Notes that this worker has taken steps over from another worker.
+   * @param times by entry: to how many workers Redis has given it, this one included
+   */
+  takenOver(
+    deliveries: readonly Delivery[],
+    { worker, times }: { readonly worker: string; readonly times: ReadonlyMap<string, number> },
+  ): void {
+    for (const delivery of deliveries) this.#takenFrom.set(delivery, { worker, times: times.get(delivery.entry) });
   }
 
   /**
    * Begins the trace of a batch that was closed now. Forgets an earlier batch with the same steps.
+   * @param closedBy why; absent if the batch does not run
    * @returns undefined if no step is sampled
    */
-  beginBatch(batch: readonly TracedStep[]): BatchTrace | undefined {
+  beginBatch(batch: readonly TracedStep[], closedBy?: string): BatchTrace | undefined {
     const sampled = batch.flatMap((step) => {
       const trace = this.#traceOf(step);
       return trace === undefined ? [] : [{ trace, delivery: step.delivery }];
     });
     if (sampled.length === 0) return undefined;
     const traces = sampled.map(({ trace }) => trace);
-    const whole = new BatchTrace(this.#terms, batch, traces, performance.now());
+    const whole = new BatchTrace(this.#terms, batch, traces, { at: performance.now(), by: closedBy });
     for (const { trace, delivery } of sampled) {
       const takeover = this.#takeoverOf(delivery);
       this.#traced.set(delivery, {
@@ -120,7 +127,7 @@ export class StepTraces {
 
   #takeoverOf(delivery: Delivery, index?: number): Beginning["takeover"] {
     const from = this.#takenFrom.get(delivery);
-    return from === undefined ? undefined : { from, index };
+    return from && { from: from.worker, times: from.times, index };
   }
 }
 

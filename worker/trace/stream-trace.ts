@@ -6,13 +6,13 @@ export class StreamTrace {
   /** When the engine gave its first and its last record here. */
   #firstAt: number | undefined;
   #lastAt = 0;
-  #records = 0;
+  #tokens = 0;
 
   /** Notes a record of the engine. */
-  heard(now: number): void {
+  heard(now: number, tokens: number): void {
     this.#firstAt ??= now;
     this.#lastAt = now;
-    this.#records++;
+    this.#tokens += tokens;
   }
 
   /** The phases so far. The stream has no record yet if there is no decoding. */
@@ -21,7 +21,7 @@ export class StreamTrace {
     if (first === undefined) return [];
     return [
       { name: "prefill", startAt: this.startAt, endAt: first, attributes: {} },
-      { name: "decode", startAt: first, endAt: this.#lastAt, attributes: { "baton.tokens": this.#records } },
+      { name: "decode", startAt: first, endAt: this.#lastAt, attributes: { "baton.tokens": this.#tokens } },
     ];
   }
 }

@@ -14,8 +14,12 @@ import type { GatewayEnv } from "../../http/router.js";
 import { askingOf, laterJudgement, type Guard } from "../../http/guard.js";
 import type { Arrival, FrontDoor } from "../../http/traces/front-door.js";
 import { noteModel } from "../../http/counts.js";
+import type { RequestTrace } from "../../trace/request-trace.js";
 import { traceAnswer } from "../../http/traces/traced-answer.js";
+import { readerSpan } from "../../http/traces/reader-trace.js";
 import { Caller } from "../../service/caller.js";
+import type { RequestService } from "../../service/requests.js";
+import type { RelaySpan } from "../../trace/relay-span.js";
 import type { Endpoint } from "./endpoint.js";
 import { readMembers, type Members, type MemberValues } from "./members.js";
 import { readQuery, type Parameters, type ParameterValues } from "./parameters.js";
@@ -98,17 +102,42 @@ export class Asked<P extends Parameters = Parameters, M extends Members = Member
 
   /**
    * Begins the trace of the request, if it is sampled.
+   * @param model that the request names; by default the model of the path
    * @returns the calls of this request
    */
-  traced(inference: Inference, protocol: Arrival["protocol"]): Inference {
+  traced(inference: Inference, protocol: Arrival["protocol"], model?: string): Inference {
+    const trace = this.trace(protocol, model);
+    return trace === undefined ? inference : new TracedInference(inference, trace);
+  }
+
+  /**
+   * The same for a request that calls no inference here.
+   * @returns undefined if the request is not sampled
+   */
+  trace(protocol: Arrival["protocol"], model = this.segment("model")): RequestTrace | undefined {
     const { frontDoor } = this.#terms;
-    if (frontDoor === undefined) return inference;
+    if (frontDoor === undefined) return undefined;
     const { headers, httpVersion } = this.incoming;
-    const arrival = { headers, httpVersion, protocol, path: this.#endpoint.path, startAt: this.#askedAt };
-    const trace = frontDoor.begin(arrival);
-    if (trace === undefined) return inference;
-    traceAnswer(this.outgoing, trace);
-    return new TracedInference(inference, trace);
+    const { method, path } = this.#endpoint;
+    const trace = frontDoor.begin({ method, headers, httpVersion, protocol, model, path, startAt: this.#askedAt });
+    if (trace !== undefined) traceAnswer(this.outgoing, trace);
+    return trace;
+  }
+
+  /**
+   * Begins the trace of a reader of a stream, if it is sampled.
+   * @param id of the request that began the stream
+   * @param from index of the reader's first record
+   */
+  readerSpan(
+    streams: Pick<RequestService, "modelOf" | "traceOf">,
+    id: string,
+    from: number,
+  ): Promise<RelaySpan | undefined> {
+    const { caller } = this;
+    const model = streams.modelOf(caller, id);
+    const relayed = { request: id, model, tenant: caller.tenant, from };
+    return readerSpan(this.trace("own", model), relayed, () => streams.traceOf(caller, id));
   }
 
   /** The limits of a request. */

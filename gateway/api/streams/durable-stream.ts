@@ -16,6 +16,7 @@ import { endWhenStopping } from "../../http/stopping.js";
 import type { RequestService } from "../../service/requests.js";
 import { countStreamReader } from "../../stream/counts.js";
 import type { Piece, StreamLog } from "../../stream/stream-log.js";
+import type { RelaySpan } from "../../trace/relay-span.js";
 import { endpointsOf } from "../endpoint/endpoint.js";
 import {
   bodyOf,
@@ -73,7 +74,8 @@ const readEndpoint = endpoint({
     // Only an answer that waits for records is a reader. Any other answer ends by itself.
     if (query.live !== undefined && incoming.method !== "HEAD") countReader(outgoing);
     const log = await requests.log(caller, id);
-    const source = { id, log, onBug: (error: unknown) => asked.onBug(error) };
+    const spanFrom = (from: number) => asked.readerSpan(requests, id, from);
+    const source = { id, log, spanFrom, onBug: (error: unknown) => asked.onBug(error) };
     return readDurableStream(source, readingOf(query, incoming.headers), incoming, outgoing);
   },
 });
@@ -96,6 +98,8 @@ interface DurableStreamSource {
   /** The public id. */
   readonly id: string;
   readonly log: StreamLog;
+  /** Begins the trace of a reader, if the reader is sampled. */
+  readonly spanFrom: (from: number) => Promise<RelaySpan | undefined>;
   /** Called for each failure after an answer's head that is a bug and no refusal. */
   readonly onBug: (error: unknown) => void;
 }
@@ -119,7 +123,8 @@ async function readDurableStream(
       return longPoll(source, reading, incoming, outgoing);
     case "sse": {
       const first = await firstPiece(source.log, reading);
-      sendEvents(source, reading, first, outgoing).catch(source.onBug);
+      const span = await source.spanFrom(first.next - first.records.length);
+      sendEvents({ ...source, span }, reading, first, outgoing).catch(source.onBug);
       return undefined;
     }
   }
@@ -212,7 +217,7 @@ async function nextPiece(log: StreamLog, from: number, outgoing: ServerResponse)
 
 /** Resolves when the stream has ended, the time is over, or the client has disconnected. */
 async function sendEvents(
-  { id, log }: DurableStreamSource,
+  { id, log, span }: DurableStreamSource & { readonly span: RelaySpan | undefined },
   { format, cursor }: Reading,
   first: Piece,
   outgoing: ServerResponse,
@@ -226,6 +231,7 @@ async function sendEvents(
   const facts = factsOf(outgoing.req);
   const add = (piece: Piece) => {
     notePage(facts, piece.records);
+    span?.saw(piece.records);
     const now = cursorAfter(undefined, Date.now(), 0);
     if (Number(now) > Number(last)) last = now;
     return sse.addText(pieceEvents(piece, format, id, last));
@@ -234,11 +240,13 @@ async function sendEvents(
     if (!add(first) && !(await sse.room())) return;
     for await (const piece of log.follow(first, enough.signal)) if (!add(piece) && !(await sse.room())) return;
   } catch (error) {
+    span?.failed(error);
     // Readers skip an unknown event and come back. The answer's status then tells them the error.
     await sse.send({ event: "error", data: errorBody(error) });
     if (!(error instanceof InferenceError)) throw error;
   } finally {
     clearTimeout(timeout);
+    span?.end();
     sse.end();
   }
 }

@@ -10,6 +10,7 @@ import { openSse } from "../../http/sse.js";
 import type { RequestService } from "../../service/requests.js";
 import { countResume } from "../../stream/counts.js";
 import type { Cursor } from "../../stream/cursor.js";
+import type { RelaySpan } from "../../trace/relay-span.js";
 import { endpointsOf } from "../endpoint/endpoint.js";
 import { ticketParameter, type Parameter } from "../endpoint/parameters.js";
 
@@ -44,7 +45,8 @@ export const eventEndpoints = [
       const cursor = await requests.open(caller, id, first);
       if (isHead) return withHeaders(emptyReply, { "content-type": "text/event-stream" });
       countResume(first);
-      sendEvents(outgoing, id, cursor).catch((error: unknown) => asked.onBug(error));
+      const span = await asked.readerSpan(requests, id, first);
+      sendEvents(outgoing, id, cursor, span).catch((error: unknown) => asked.onBug(error));
       return undefined;
     },
   }),
@@ -55,10 +57,16 @@ export const eventEndpoints = [
  * client as an event.
  * @throws every other error; the client reads only "internal error"
  */
-async function sendEvents(outgoing: ServerResponse, id: string, cursor: Cursor): Promise<void> {
+async function sendEvents(
+  outgoing: ServerResponse,
+  id: string,
+  cursor: Cursor,
+  span: RelaySpan | undefined,
+): Promise<void> {
   const sse = openSse(outgoing, { requestId: id, resumable: true });
   try {
-    for await (const page of notedPages(cursor.pages(sse.signal), factsOf(outgoing.req))) {
+    const pages = cursor.pages(sse.signal);
+    for await (const page of notedPages(span?.follow(pages) ?? pages, factsOf(outgoing.req))) {
       for (const { index, json } of page) {
         if (!sse.add({ id: index, data: json }) && !(await sse.room())) return;
       }

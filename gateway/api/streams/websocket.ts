@@ -17,7 +17,11 @@ import { chooseRequestId } from "../../http/headers.js";
 import { withHeaders, type Reply } from "../../formats/reply.js";
 import type { Log } from "../../http/router.js";
 import { countResume, countStreamReader } from "../../stream/counts.js";
-import type { Cursor } from "../../stream/cursor.js";
+import type { StreamRecord } from "../../stream/open-stream.js";
+import type { FrontDoor } from "../../http/traces/front-door.js";
+import { readerSpan } from "../../http/traces/reader-trace.js";
+import type { RelaySpan } from "../../trace/relay-span.js";
+import type { RequestTrace } from "../../trace/request-trace.js";
 import { admitCall, askingOf, openGuard, TICKET_PROTOCOL, type Guard } from "../../http/guard.js";
 import { openReader } from "../../http/opened.js";
 import { Caller } from "../../service/caller.js";
@@ -28,10 +32,12 @@ import { firstIndex, positionQuery } from "./events.js";
 
 const endpoint = endpointsOf<RequestService>();
 
+const PATH = "/v2/requests/:id/ws";
+
 export const webSocketEndpoints = [
   endpoint({
     method: "GET",
-    path: "/v2/requests/:id/ws",
+    path: PATH,
     right: "read",
     does: "Sends the records of a request as messages of a WebSocket, from the client's position on.",
     opensByTicketFor: "id",
@@ -61,6 +67,8 @@ export interface WebSocketSettings {
   readonly log: Log;
   /** Time between two pings; the gateway cuts a client that has not answered a ping by the next. */
   readonly pingMs?: number;
+  /** Absent if the gateway makes no traces. */
+  readonly frontDoor?: FrontDoor | undefined;
 }
 
 /** The protocol that a client offers beside a ticket. */
@@ -98,6 +106,8 @@ export class WebSocketEndpoint {
     handleProtocols: (offered) =>
       offered.has(PROTOCOL) ? PROTOCOL : ([...offered].find((one) => !one.startsWith(TICKET_PROTOCOL)) ?? false),
   });
+  /** The traces of sampled readers, whose answers name them. */
+  readonly #traces = new WeakMap<IncomingMessage, RequestTrace>();
   #closing = false;
 
   constructor(settings: WebSocketSettings) {
@@ -106,6 +116,8 @@ export class WebSocketEndpoint {
       const requestId = chooseRequestId(incoming.headers);
       headers.push(`x-request-id: ${requestId}`);
       headers.push(`baton-request-id: ${idOf(incoming)}`);
+      const trace = this.#traces.get(incoming);
+      if (trace !== undefined) headers.push(`traceresponse: ${trace.traceresponse}`);
       const facts = factsOf(incoming);
       if (facts === undefined) return;
       facts.begin(SWITCHING);
@@ -140,7 +152,9 @@ export class WebSocketEndpoint {
       // A connection that has closed emits no further `close`.
       if (!socket.destroyed) socket.once("close", openReader(guard, owner, incoming));
       const first = firstIndex(after, incoming.headers);
-      const cursor = await requests.open(Caller.of(owner), id, first);
+      const caller = Caller.of(owner);
+      const cursor = await requests.open(caller, id, first);
+      const span = await this.#spanOf(incoming, socket, caller, { id, first });
       this.#server.handleUpgrade(incoming, socket, head, (client) => {
         this.#watch(client);
         countResume(first);
@@ -155,7 +169,8 @@ export class WebSocketEndpoint {
             if (facts !== undefined) facts.code = code;
           }),
         );
-        sendRecords(client, socket, cursor, factsOf(incoming)).catch((error: unknown) =>
+        const pages = (signal: AbortSignal) => span?.follow(cursor.pages(signal)) ?? cursor.pages(signal);
+        sendRecords(client, socket, pages, factsOf(incoming)).catch((error: unknown) =>
           log({ err: error }, "websocket failed"),
         );
       });
@@ -164,6 +179,29 @@ export class WebSocketEndpoint {
       else log({ err: error }, "websocket failed");
       refuseWebSocket(socket, incoming, errorReply(error));
     }
+  }
+
+  /**
+   * Begins the trace of a reader, which ends with the connection.
+   * @returns undefined if the reader is not sampled
+   */
+  async #spanOf(
+    incoming: IncomingMessage,
+    socket: Duplex,
+    caller: Caller,
+    { id, first }: { readonly id: string; readonly first: number },
+  ): Promise<RelaySpan | undefined> {
+    const { requests, frontDoor } = this.#settings;
+    if (frontDoor === undefined || socket.destroyed) return undefined;
+    const { headers, httpVersion } = incoming;
+    const model = requests.modelOf(caller, id);
+    const arrival = { method: "GET", path: PATH, protocol: "own", startAt: performance.now() } as const;
+    const trace = frontDoor.begin({ ...arrival, headers, httpVersion, model });
+    if (trace === undefined) return undefined;
+    this.#traces.set(incoming, trace);
+    socket.once("close", () => trace.end(SWITCHING));
+    const relayed = { request: id, model, tenant: caller.tenant, from: first };
+    return readerSpan(trace, relayed, () => requests.traceOf(caller, id));
   }
 
   /** Closes all WebSockets with the code after which clients continue at another gateway. */
@@ -247,7 +285,7 @@ export function refuseWebSocket(socket: Duplex, incoming: IncomingMessage, reply
 async function sendRecords(
   client: WebSocket,
   socket: Duplex,
-  cursor: Cursor,
+  pagesUntil: (signal: AbortSignal) => AsyncIterable<readonly StreamRecord[]>,
   facts: AnswerFacts | undefined,
 ): Promise<void> {
   const disconnected = new AbortController();
@@ -277,7 +315,7 @@ async function sendRecords(
   };
 
   try {
-    for await (const page of notedPages(cursor.pages(disconnected.signal), facts)) {
+    for await (const page of notedPages(pagesUntil(disconnected.signal), facts)) {
       for (const { json } of page) {
         const sent = send(json);
         if (sent !== true && !(await sent)) return;

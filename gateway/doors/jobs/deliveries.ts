@@ -6,11 +6,13 @@
 import { DelayedError, type ConnectionOptions, type Job, type Queue } from "bullmq";
 import type { Logger } from "pino";
 import { Webhook as Signer } from "standardwebhooks";
+import { jobKey } from "#shared/queue/keys.js";
 import { readDelivery, type Delivery } from "#shared/queue/webhooks/deliveries.js";
 import type { DeliveryRun, Kept } from "#shared/queue/webhooks/begin-delivery.js";
 import { noteAttempt, type Noted } from "#shared/queue/webhooks/note-attempt.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { delay } from "#shared/retry.js";
+import { decodeJobId } from "../../jobs/view.js";
 import { SealedError, type SecretBox } from "../../webhooks/secrets.js";
 import { parseTarget, webhookOfJob } from "../../webhooks/target.js";
 import { secretsOf, type Webhook } from "../../webhooks/webhook.js";
@@ -33,6 +35,8 @@ export interface DeliveriesSettings {
   readonly waits: readonly number[];
   readonly kept: Kept;
   readonly version: string;
+  /** Whether messages name the trace of the request that has submitted their job. */
+  readonly isTraced: boolean;
   readonly log: Logger;
 }
 
@@ -139,7 +143,7 @@ export class Deliveries {
     if (waitMs !== undefined) return this.#postpone(job, token, waitMs);
     let answered: Answered | undefined;
     try {
-      answered = await this.#attempt(webhook, delivery);
+      answered = await this.#attempt(webhook, delivery, await this.#traceOf(run.tenant, delivery));
       countAttempt(answered);
       const verdict = verdictOn(answered, delivery.tries + 1, this.#settings.waits, Math.random(), Date.now());
       if (verdict.said === "gone" && !isOfJob(delivery)) await this.#disable(webhook);
@@ -150,7 +154,16 @@ export class Deliveries {
     }
   }
 
-  async #attempt(webhook: Webhook, { message, body }: Delivery): Promise<Answered> {
+  /** The header `traceparent` of a message: the span of the request that has submitted its job. */
+  async #traceOf(tenant: string, { job: id }: Delivery): Promise<string | undefined> {
+    const { redis, isTraced } = this.#settings;
+    const job = isTraced ? decodeJobId(tenant, id) : undefined;
+    if (job === undefined) return undefined;
+    const trace = await redis.hget(jobKey(job), "trace").catch(() => null);
+    return trace ?? undefined;
+  }
+
+  async #attempt(webhook: Webhook, { message, body }: Delivery, traceparent?: string): Promise<Answered> {
     const { box, sender, version, log } = this.#settings;
     const now = new Date();
     let secrets;
@@ -167,6 +180,7 @@ export class Deliveries {
       "webhook-id": message,
       "webhook-timestamp": String(Math.floor(now.getTime() / 1_000)),
       "webhook-signature": secrets.map((secret) => new Signer(secret).sign(message, now, body)).join(" "),
+      ...(traceparent !== undefined && { traceparent }),
     };
     return sender.send(webhook.url, headers, body);
   }

@@ -11,10 +11,13 @@ import type { Logger } from "pino";
 import { exitCodeOf } from "#shared/exit.js";
 import { Lifecycle, stopOnSignal } from "#shared/lifecycle.js";
 import { openMetrics } from "#shared/http/open-metrics.js";
+import { cells } from "#shared/metrics/cells.js";
+import { droppedSpans } from "#shared/metrics/process.js";
 import type { RequestAddress } from "#shared/queue/address.js";
 import { connectBlockingReader, connectForQueue, type RedisClient } from "#shared/redis/connect.js";
 import { delay } from "#shared/retry.js";
 import { settingsOrExit } from "#shared/settings.js";
+import { openTracer } from "#shared/trace/open.js";
 import { WaitingClients } from "../../admission/client-calls.js";
 import { Audit } from "../../auth/audit.js";
 import { limitsInForce, parseLimits } from "../../auth/owner/limits.js";
@@ -49,7 +52,14 @@ async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
   const audit = new Audit(name, (lines) => process.stdout.write(lines));
   lifecycle.onClose("audit", () => audit.flush());
   const metrics = await openMetrics(config, { role: "jobs", log }, lifecycle);
-  const parts = await openParts({ kind: "jobs", name, config, audit, metrics, log }, lifecycle);
+  const tracer = await openTracer(config, {
+    role: "jobs",
+    process: name,
+    log: (fields, line) => log.warn(fields, line),
+    onDropped: droppedSpans(cells),
+  });
+  if (tracer !== undefined) lifecycle.onClose("traces", () => tracer.close());
+  const parts = await openParts({ kind: "jobs", name, config, audit, metrics, tracer, log }, lifecycle);
   const { link, redis, deployment, fleet, jobs, schedules, webhooks, files, box } = parts;
   const { buckets, secret } = deployment;
 
@@ -76,6 +86,7 @@ async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
     waits: parseWaits(config.BATON_WEBHOOK_RETRY_MS) ?? [],
     kept,
     version,
+    isTraced: tracer !== undefined,
     log,
   });
   await opened("deliveries", deliveries);

@@ -161,7 +161,16 @@ function traced({ frontDoor }: Pick<DirectOptions, "frontDoor">, { headers }: As
   if (frontDoor === undefined) return { calls: found, trace: undefined };
   const path = found.version === undefined ? PATHS.newest : PATHS.named;
   const startAt = performance.now();
-  const trace = frontDoor.begin({ headers, path, httpVersion: "1.1", protocol: "kserve", startAt });
+  const { name: model } = found.model;
+  const trace = frontDoor.begin({
+    method: "POST",
+    headers,
+    path,
+    httpVersion: "1.1",
+    protocol: "kserve",
+    model,
+    startAt,
+  });
   if (trace === undefined) return { calls: found, trace };
   return { calls: { ...found, inference: new TracedInference(found.inference, trace) }, trace };
 }

@@ -3,7 +3,7 @@
  * Triton's paths for shared memory answers: there are no regions.
  */
 import { z } from "zod";
-import { fixedError, InferenceError } from "#shared/errors.js";
+import { fixedError, type InferenceError } from "#shared/errors.js";
 import type { Scope } from "../../auth/owner/scopes.js";
 import { endpointsOf, type Endpoint, type Method } from "../../api/endpoint/endpoint.js";
 import { errorReply } from "../../formats/errors.js";
@@ -13,8 +13,6 @@ const endpoint = endpointsOf<unknown>();
 
 export const refusedEndpoints = [
   ...["load", "unload"].flatMap(modelControl),
-  ...logging("/v2/logging", "logging"),
-  ...["/v2/trace/setting", "/v2/models/:model/trace/setting"].flatMap((path) => logging(path, "trace")),
   ...["/v2/systemsharedmemory", "/v2/cudasharedmemory"].flatMap(sharedMemory),
 ];
 
@@ -37,12 +35,6 @@ function refused(
       throw refuse();
     },
   });
-}
-
-function logging(path: string, subject: "logging" | "trace"): Endpoint<unknown>[] {
-  const methods = ["GET", "POST"] as const;
-  const does = `Refuses to show or change the settings of ${subject}.`;
-  return methods.map((method) => refused(method, path, does, () => unsupported(subject), "operator"));
 }
 
 /**
@@ -94,8 +86,4 @@ function noRegions(path: string): Endpoint<unknown> {
     answers: { 200: { says: "An empty list.", shape: () => z.array(z.never()) } },
     handle: () => jsonReply([]),
   });
-}
-
-function unsupported(subject: string): InferenceError {
-  return new InferenceError("unsupported", `${subject} is not supported`);
 }

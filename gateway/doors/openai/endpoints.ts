@@ -4,6 +4,7 @@
  */
 import { z } from "zod";
 import { parseRequestJson } from "#shared/json/members.js";
+import type { JsonObject } from "#shared/json/parse.js";
 import type { Inference } from "../../admission/inference.js";
 import { noted } from "../../facts/request-facts.js";
 import { acceptedAnswer } from "../../api/endpoint/accepted.js";
@@ -94,9 +95,18 @@ async function generate(
 ): Promise<Reply | undefined> {
   const { caller, incoming, outgoing, limits } = asked;
   // The facts are noted below the trace, so that they name it.
-  const inference = asked.traced(noted(parts.inference, factsOf(incoming)), "openai");
-  const idempotencyKey = asked.idempotencyKey();
-  const body = await asked.body({ maxBytes: textBodyLimit(limits) }, (bytes) => parseRequestJson(bytes));
+  const traced = (model?: string) => asked.traced(noted(parts.inference, factsOf(incoming)), "openai", model);
+  let idempotencyKey: string | undefined;
+  let body: JsonObject;
+  try {
+    idempotencyKey = asked.idempotencyKey();
+    body = await asked.body({ maxBytes: textBodyLimit(limits) }, (bytes) => parseRequestJson(bytes));
+  } catch (error) {
+    traced();
+    throw error;
+  }
+  const { model } = body;
+  const inference = traced(typeof model === "string" ? model : undefined);
   const background = prefersAsync(incoming.headers);
   const terms = { tenant: caller.tenant, budget: asked.budget(), deadlineMs: usualDeadline(limits), background };
   const request = parse(body, asked.models(parts.fleet), idempotencyKey, terms);

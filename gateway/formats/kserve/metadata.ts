@@ -17,6 +17,8 @@ const extensions = [
   "binary_tensor_data",
   "parameters",
   "statistics",
+  "trace",
+  "logging",
 ];
 
 /** @param name from the settings, because some of Triton's own clients insist on Triton's name */

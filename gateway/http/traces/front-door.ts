@@ -2,39 +2,43 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { decide } from "#shared/trace/decision.js";
 import type { Tracer } from "#shared/trace/span.js";
+import type { TraceRates } from "../../trace/rates.js";
 import { RequestTrace } from "../../trace/request-trace.js";
 
 /** The parts of a request that its trace names. */
 export interface Arrival {
+  readonly method: string;
   readonly headers: IncomingHttpHeaders;
   /** A declared path, such as `/v2/models/:model/infer`. */
   readonly path: string;
   readonly httpVersion: string;
-  readonly protocol: "kserve" | "openai";
+  readonly protocol: "kserve" | "openai" | "jobs" | "own";
+  /** Undefined if the request names no model. */
+  readonly model: string | undefined;
   /** On `performance.now()`'s clock. */
   readonly startAt: number;
 }
 
 export class FrontDoor {
   readonly #tracer: Tracer;
-  readonly #sample: number;
+  readonly #rates: TraceRates;
 
-  /** @param sample the share of requests to trace, if the caller does not decide */
-  constructor(tracer: Tracer, sample: number) {
+  constructor(tracer: Tracer, rates: TraceRates) {
     this.#tracer = tracer;
-    this.#sample = sample;
+    this.#rates = rates;
   }
 
   /** @returns undefined for a request that is not sampled */
-  begin({ headers, path, httpVersion, protocol, startAt }: Arrival): RequestTrace | undefined {
-    const sampled = decide(headers, this.#sample);
+  begin({ method, headers, path, httpVersion, protocol, model, startAt }: Arrival): RequestTrace | undefined {
+    const sample = this.#rates.sampleOf(model);
+    const sampled = sample === undefined ? undefined : decide(headers, sample);
     if (sampled === undefined) return undefined;
     const route = path.replaceAll(/:(\w+)/g, "{$1}");
     return new RequestTrace(this.#tracer, sampled, {
-      name: `POST ${route}`,
+      name: `${method} ${route}`,
       startAt,
       attributes: {
-        "http.request.method": "POST",
+        "http.request.method": method,
         "http.route": route,
         "network.protocol.version": httpVersion,
         "baton.protocol": protocol,

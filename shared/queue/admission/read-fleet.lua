@@ -3,10 +3,11 @@
 -- calls this script once a second, so the script does not read the fleet itself.
 --   KEYS.workers  zset
 --   KEYS.version
---   Returns {Redis ms, version or '', late}
+--   KEYS.tracing  hash: the settings of traces that operators have changed (trace-settings.ts)
+--   Returns {Redis ms, version or '', late, tracing}
 --           late: name, and Redis ms until which it counted as living, for each worker whose time
 --                 is over and that no process has declared dead yet: no process is left to do so,
 --                 or Redis was just away
 -- include ../pieces/time.lua
 local late = redis.call('ZRANGE', KEYS.workers, '-inf', now, 'BYSCORE', 'WITHSCORES')
-return {now, redis.call('GET', KEYS.version) or '', late}
+return {now, redis.call('GET', KEYS.version) or '', late, redis.call('HGETALL', KEYS.tracing)}

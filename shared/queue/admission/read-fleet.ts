@@ -1,6 +1,7 @@
 /** The typed wrapper of read-fleet.lua: whether the fleet has changed. */
 import { registryKeys } from "../keys.js";
 import { times, type Times } from "../members.js";
+import { fieldsOf, type TraceFields } from "../trace-settings.js";
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, integer, list, text } from "../../redis/script.js";
 
@@ -10,20 +11,27 @@ export interface FleetState {
   readonly version: string;
   /** Workers that no longer count as living, and until when each did. */
   readonly late: Times;
+  /** The settings of traces that operators have changed. */
+  readonly tracing: TraceFields;
 }
 
 const script = defineScript(
   new URL("./read-fleet.lua", import.meta.url),
   (reply): FleetState => {
-    const [now, version, late] = list(reply);
-    return { redisNow: integer(now), version: text(version), late: times(list(late).map(text)) };
+    const [now, version, late, tracing] = list(reply);
+    return {
+      redisNow: integer(now),
+      version: text(version),
+      late: times(list(late).map(text)),
+      tracing: fieldsOf(list(tracing).map(text)),
+    };
   },
-  { keys: ["workers", "version"], args: [], readsOnly: true },
+  { keys: ["workers", "version", "tracing"], args: [], readsOnly: true },
 );
 
 export function readFleet(redis: RedisClient): Promise<FleetState> {
-  const { workers, version } = registryKeys;
-  return script(redis, { workers, version }, {});
+  const { workers, version, tracing } = registryKeys;
+  return script(redis, { workers, version, tracing }, {});
 }
 
 /** @returns the version alone, by a plain command: '' if there is none */

@@ -11,7 +11,9 @@
 --   ARGV.first        records of a log to fetch first
 --   ARGV.from[]       for each request, the index to read from
 --   Returns per request
---           {count, records, more}   a record on each line; more is 1 if the log may continue
+--           {count, records, more, t}
+--                                    a record on each line; more is 1 if the log may continue; with
+--                                    the final record, t has the worker's timings, else ''
 --           {0, length, known, kind, body, last}
 --                                    the log has nothing at or after the index
 --                                      length  of the log
@@ -46,9 +48,17 @@ local function recordsOf(log, from)
   return records, 1
 end
 
+-- The timings of the request, if this is its final record. Inside a JSON string the quotes would be
+-- escaped.
+local function timingsWith(record, out)
+  return record:find('"final":true', 1, true) and redis.call('HGET', out, 't') or ''
+end
+
 local function read(log, out, from)
   local records, more = recordsOf(log, from)
-  if #records > 0 then return {#records, table.concat(records, '\n'), more} end
+  if #records > 0 then
+    return {#records, table.concat(records, '\n'), more, timingsWith(records[#records], out)}
+  end
   local record = recordOf(load, out)
   local kind = record and record.kind
   local last = kind and redis.call('LINDEX', log, -1)

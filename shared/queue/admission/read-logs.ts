@@ -9,7 +9,13 @@ import { bytes, defineScript, integer, list, text } from "../../redis/script.js"
 
 /** The content of a log at and after an index. */
 export type Page =
-  | { readonly said: "records"; readonly records: readonly string[]; readonly more: boolean }
+  | {
+      readonly said: "records";
+      readonly records: readonly string[];
+      readonly more: boolean;
+      /** The text of the worker's timings, with the final record; undefined if there are none. */
+      readonly note: string | undefined;
+    }
   /** The log has nothing there yet. */
   | { readonly said: "running"; readonly length: number }
   /**
@@ -68,7 +74,11 @@ export function readLogs(redis: RedisClient, reads: readonly LogRead[]): Promise
 function readPage(reply: unknown): Page {
   const [first, second, third, kind, body, last] = list(reply);
   const count = integer(first);
-  if (count > 0) return { said: "records", records: recordsOf(text(second), count), more: integer(third) === 1 };
+  if (count > 0) {
+    const note = text(kind);
+    const records = recordsOf(text(second), count);
+    return { said: "records", records, more: integer(third) === 1, note: note === "" ? undefined : note };
+  }
   const [length, known] = [integer(second), third];
   if (integer(known) === 0) return { said: "unknown", length };
   if (text(kind) === "") return { said: "running", length };

@@ -17,8 +17,9 @@
 --               outcome's body as `failure`. Such a job has no request that says how it stands
 --     and from the gateway: `type`, `options`, `shown`; `schedule` and `tick` of a schedule's job;
 --         `tell` and `target` of a job with a webhook of its own (job-events.lua); `labels`, if
---         workers publish the job's records for each label, as tokens with spaces between; and
---         `body`, present only while the job may run again
+--         workers publish the job's records for each label, as tokens with spaces between; `trace`,
+--         the span of the submission, if it is sampled; and `body`, present only while the job may
+--         run again
 --   key `jobs:{b}:<tenant>`  sorted set: `m:r` of the tenant's jobs in the bucket, by `at`
 --   key `tenants:{b}`        set: the tenants that have jobs in the bucket (jobs/tidy.lua)
 -- The bodies of failed and expired jobs count as kept results (kept.lua), and go like kept results,

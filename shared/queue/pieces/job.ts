@@ -52,6 +52,8 @@ export interface JobRecord {
    * The job's labels, as `labelsText` writes these, if each label has a subject for the records.
    */
   readonly labels?: string;
+  /** The span of the submission, as a traceparent; absent if the submission is not sampled. */
+  readonly trace?: string;
 }
 
 /** Labels in the record of a job, as tokens. */

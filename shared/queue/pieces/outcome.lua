@@ -1,7 +1,9 @@
 -- outcome.lua: the record of a request: the facts, and how the request has ended. Every script that
 -- ends or looks up a request includes this file.
 --   key `out:{b}:m:r`  a hash from the admission on, for most requests. After the end of a brief
---                      request (load.lua) a string (records/requests.ts)
+--                      request (load.lua) a string (records/requests.ts). The field `trace` of a
+--                      sampled stream is the span of the admission, as a traceparent; `t` of an
+--                      ended stream has the worker's timings (contract/timings.ts)
 -- include load.lua
 -- include job.lua
 -- include parking.lua

@@ -30,7 +30,8 @@ export async function models(api: Recorder): Promise<void> {
   }
   for (const path of ["/v2/logging", "/v2/trace/setting", "/v2/models/simple/trace/setting"]) {
     await api.get(path);
-    await api.post(path, {});
+    for (const body of ["", "[", {}, { trace_level: ["OFF"] }, { trace_file: "a" }, { log_verbose_level: 0 }])
+      await api.post(path, body);
   }
   for (const memory of ["/v2/systemsharedmemory", "/v2/cudasharedmemory"]) {
     await api.get(`${memory}/status`);

@@ -8,7 +8,7 @@ import { clientsTrace, named, pathsOf } from "../../support/traces/spans.js";
 const receiver = await TraceReceiver.start();
 afterAll(() => receiver.leave());
 
-const STREAM = "POST /v2/models/{model}/generate_stream";
+const STREAM = "POST /v1/chat/completions";
 const TOKENS = 400;
 
 describe("a traced stream whose worker is killed with SIGKILL", () => {
@@ -19,9 +19,10 @@ describe("a traced stream whose worker is killed with SIGKILL", () => {
   });
 
   function stream(headers: Readonly<Record<string, string>>): Promise<Response> {
-    const body = { text_input: "the baton", max_tokens: TOKENS, ignore_eos: true, temperature: 1, seed: 5 };
-    const url = `${served.url}/v2/models/gen-mha/generate_stream`;
-    return fetch(url, { method: "POST", body: JSON.stringify(body), headers });
+    const messages = [{ role: "user", content: "the baton" }];
+    const sampling = { max_tokens: TOKENS, ignore_eos: true, temperature: 1, seed: 5 };
+    const body = { model: "gen-mha", messages, ...sampling, stream: true };
+    return fetch(`${served.url}/v1/chat/completions`, { method: "POST", body: JSON.stringify(body), headers });
   }
 
   it("has every span, the takeover as an event, and the text that it has undisturbed", async () => {
@@ -49,8 +50,8 @@ describe("a traced stream whose worker is killed with SIGKILL", () => {
     ]);
     const work = ["prefill", "decode", "commit"].map((name) => `${STREAM} > admit > process > ${name}`);
     const rest = ["admit", "admit > queue", "admit > process", "relay"].map((path) => `${STREAM} > ${path}`);
-    console.log(pathsOf(spans).join("\n"));
     expect(pathsOf(spans)).toEqual([STREAM, ...rest, ...work].sort());
+    expect(named(spans, "queue").attributes).toMatchObject({ "baton.deliveries": 2 });
     const process = named(spans, "process");
     const second = String(process.resource["service.instance.id"]);
     expect(second).not.toContain(holder.name);
@@ -71,8 +72,10 @@ describe("a traced stream whose worker is killed with SIGKILL", () => {
 
 /** The texts of all events together. */
 function textOf(events: string): string {
-  const data = [...events.matchAll(/^data: (.*)$/gm)].map(
-    ([, json = ""]) => JSON.parse(json) as { text_output: string },
-  );
-  return data.map(({ text_output: text }) => text).join("");
+  const data = [...events.matchAll(/^data: (\{.*)$/gm)].map(([, json = ""]) => JSON.parse(json) as Chunk);
+  return data.flatMap(({ choices }) => choices.map(({ delta }) => delta.content ?? "")).join("");
+}
+
+interface Chunk {
+  readonly choices: readonly { readonly delta: { readonly content?: string } }[];
 }

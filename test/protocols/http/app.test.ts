@@ -54,6 +54,8 @@ describe("server and model metadata", () => {
           "binary_tensor_data",
           "parameters",
           "statistics",
+          "trace",
+          "logging",
         ],
       },
     ]);
@@ -153,10 +155,7 @@ describe("the repository", () => {
 
 describe("a path that is not served", () => {
   it.each([
-    ["GET", "/v2/logging"],
-    ["POST", "/v2/logging"],
-    ["GET", "/v2/trace/setting"],
-    ["POST", "/v2/models/typed/trace/setting"],
+    ["POST", "/v2/repository/r/models/typed/load"],
     ["POST", "/v2/systemsharedmemory/region/r/register"],
     ["POST", "/v2/cudasharedmemory/unregister"],
   ])("%s %s is unsupported", async (method, path) => {
@@ -193,7 +192,7 @@ describe("a path that is not served", () => {
     ["DELETE", "/v2/models/typed/versions/1/infer"],
     ["POST", "/v2/models/typed"],
     ["GET", "/v2/repository/index"],
-    ["PATCH", "/v2/logging"],
+    ["PATCH", "/v2/cudasharedmemory/status"],
     ["OPTIONS", "/v2/fleet"],
   ])("%s %s is not allowed", async (method, path) => {
     expect(await ask(path, method)).toEqual([405, { error: "Method Not Allowed", code: "method_not_allowed" }]);

@@ -136,7 +136,7 @@ describe("a page of an allowed origin", () => {
     ["GET", "/v2/models/unknown", "", 404],
     ["GET", "/nowhere", "", 404],
     ["GET", TENSOR, "", 405],
-    ["GET", "/v2/logging", "", 501],
+    ["POST", "/v2/cudasharedmemory/unregister", "", 501],
     ["GET", "/v2/health/live", "", 200],
   ])("reads every answer: %s %s '%s' %i", async (method, path, body, status) => {
     const answer = await ask(method, path, { origin: APP, "sec-fetch-site": "cross-site" }, body);

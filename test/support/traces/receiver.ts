@@ -30,8 +30,8 @@ export interface ReceivedSpan {
   readonly status: number;
 }
 
-/** How the receiver answers. */
-export type Manner = "take" | "hang" | "refuse";
+/** How the receiver answers; `flood`: without an end, as fast as the sender reads. */
+export type Manner = "take" | "hang" | "refuse" | "flood";
 
 export class TraceReceiver {
   /** The headers of the requests, in the order of their arrival. */
@@ -89,10 +89,20 @@ export class TraceReceiver {
     incoming.on("end", () => {
       if (this.manner === "hang") return;
       if (this.manner === "refuse") return void outgoing.writeHead(503).end();
+      if (this.manner === "flood") return flood(outgoing.writeHead(200));
       this.spans.push(...spansIn(Buffer.concat(pieces).toString()));
       outgoing.writeHead(200, { "content-type": "application/json" }).end("{}");
     });
   };
+}
+
+function flood(outgoing: ServerResponse): void {
+  const piece = Buffer.alloc(65_536, " ");
+  const more = (): void => {
+    while (!outgoing.destroyed && outgoing.write(piece));
+  };
+  outgoing.on("drain", more);
+  more();
 }
 
 async function listening(port: number): Promise<Server> {

@@ -1,6 +1,6 @@
 /** The typed wrapper of take-from.lua: takes over entries of a gone worker. */
 import { GROUP, laneKeys } from "../../keys.js";
-import { defineScript, isReplyError, list, text, word } from "../../../redis/script.js";
+import { defineScript, integer, isReplyError, list, text, word } from "../../../redis/script.js";
 import type { LaneQueue } from "../lane.js";
 import { entries, type Taken } from "../stream.js";
 
@@ -11,6 +11,8 @@ export interface TakenFrom extends Taken {
   readonly said: (typeof answers)[number];
   /** Entries that a person deleted while the other worker owned them. */
   readonly deleted: string[];
+  /** By entry: to how many workers Redis has given it, the caller included. */
+  readonly times: ReadonlyMap<string, number>;
 }
 
 const script = defineScript(new URL("./take-from.lua", import.meta.url), list, {
@@ -31,11 +33,13 @@ export async function takeFrom(
 ): Promise<TakenFrom> {
   try {
     const args = { group: GROUP, consumer, other, most: count, notAfter };
-    const [said, found, deleted] = await script(redis, laneKeys(lane), args);
-    return { said: word(said, answers), deleted: list(deleted).map(text), ...entries(lane, list(found)) };
+    const [said, found, deleted, counts] = await script(redis, laneKeys(lane), args);
+    const taken = list(found);
+    const times = new Map(list(counts).map((count, i) => [text(list(taken[i])[0]), integer(count)]));
+    return { said: word(said, answers), deleted: list(deleted).map(text), times, ...entries(lane, taken) };
   } catch (error) {
     // Redis came back empty: the lane's stream is gone, with its entries.
     if (!isReplyError(error, "NOGROUP")) throw error;
-    return { said: "empty", deliveries: [], unreadable: [], deleted: [] };
+    return { said: "empty", deliveries: [], unreadable: [], deleted: [], times: new Map() };
   }
 }

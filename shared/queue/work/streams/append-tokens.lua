@@ -21,7 +21,8 @@
 --     .name         name of the request
 --     .first        index of the first record
 --     .what         FINAL if the last record is the final record, SEEN if the caller has appended
---                   with LOOK a moment ago, else LOOK
+--                   with LOOK a moment ago, else LOOK. The timings of the request may stand behind
+--                   FINAL
 --     .records...
 --   With SEEN the script compares only the owner of the entry and the length of the log. These
 --   cannot show that no client wants the stream any more. Any other end of a stream takes the entry
@@ -68,7 +69,7 @@ local function append(lane, entry, request, first, what, from, to)
   local log = 'log:' .. lane.base .. ':' .. request
   local short = to - from < 1000
   if what == SEEN and first > 0 and short and appended(log, first, from, to) then return 'appended' end
-  local final, out = what == FINAL, 'out:' .. lane.base .. ':' .. request
+  local final, out = what:sub(1, 1) == FINAL, 'out:' .. lane.base .. ':' .. request
   local facts = redis.call('HMGET', out, 'digest', 'kind', 'sealed', 'wanted', 'began')
   if not facts[1] or facts[2] then return 'ended' end
   local sealed, began = facts[3], facts[5]
@@ -100,6 +101,7 @@ local function append(lane, entry, request, first, what, from, to)
   elseif final then
     redis.call('HSET', out, 'sealed', '1')
   end
+  if final and #what > 1 then redis.call('HSET', out, 't', what:sub(2)) end
   return 'appended'
 end
 

@@ -16,6 +16,8 @@ export interface Append extends RequestInBucket, Located {
   readonly records: readonly (Buffer | string)[];
   /** Whether the last of `records` is the stream's final record. */
   readonly final: boolean;
+  /** With the final record, the text of the request's timings; absent if there are none. */
+  readonly note?: string | undefined;
   /**
    * Whether a recent append has found that a client wants the stream, so that this append need not
    * look. The script still finds every other reason to stop.
@@ -71,8 +73,8 @@ function appendSome(
 ): Promise<Appended[]> {
   const { lanes, ready, numberOf } = laneTable(redis, appends);
   const requests = appends.map((append) => {
-    const { lane, entry, first, records, final, seen = false } = append;
-    const what = final ? FINAL : seen ? SEEN : LOOK;
+    const { lane, entry, first, records, final, note = "", seen = false } = append;
+    const what = final ? `${FINAL}${note}` : seen ? SEEN : LOOK;
     return { lane: numberOf(lane), entry, name: requestName(append), first, what, records };
   });
   return script(redis, { ready }, { group: GROUP, consumer, heed: heedWanted ? 1 : 0, lanes, requests });
