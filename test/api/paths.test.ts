@@ -8,6 +8,7 @@ import { describe, expect, it } from "vitest";
 import type { Method } from "../../gateway/api/endpoint/endpoint.js";
 import { endpoints } from "../../gateway/endpoints.js";
 import { root } from "../support/fleet/root.js";
+import { answerText } from "./answer-text.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
 
 const served = useFleet({ models: ["echo-int32"], jobs: 1 });
@@ -23,7 +24,7 @@ const asked = (path: string): string =>
 
 async function answerTo(path: string, method: Method): Promise<{ readonly status: number; readonly text: string }> {
   const response = await fetch(`${served.url}${asked(path)}`, { method });
-  return { status: response.status, text: await response.text() };
+  return { status: response.status, text: await answerText(response) };
 }
 
 describe("every declared path", () => {

@@ -4,6 +4,7 @@ import { newKey } from "../../gateway/auth/key.js";
 import type { KeyTerms } from "../../gateway/auth/keys.js";
 import { hasScope, scopes, usualScopes, type Scope } from "../../gateway/auth/owner/scopes.js";
 import { endpoints } from "../../gateway/endpoints.js";
+import { answerText } from "../api/answer-text.js";
 import { rawPost, statusesIn } from "../fixtures/requests.js";
 import { rawExchange } from "../support/gateway/http.js";
 import { useKeyedFleet, type Key } from "./keyed.js";
@@ -29,7 +30,11 @@ async function ask(path: string, key?: string, init: RequestInit = {}): Promise<
   const headers = new Headers(init.headers);
   if (key !== undefined) headers.set("authorization", `Bearer ${key}`);
   const response = await fetch(`${served.url}${path}`, { ...init, headers });
-  return { status: response.status, challenge: response.headers.get("www-authenticate"), text: await response.text() };
+  return {
+    status: response.status,
+    challenge: response.headers.get("www-authenticate"),
+    text: await answerText(response),
+  };
 }
 
 /** A path that a client could ask, with names for the segments that clients choose. */

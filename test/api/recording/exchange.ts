@@ -1,5 +1,6 @@
 /** Sends one request to a gateway byte for byte, and reads the whole answer byte for byte. */
 import { request, type Agent } from "node:http";
+import { ENDLESS } from "../answer-text.js";
 
 export interface Question {
   readonly method: string;
@@ -32,9 +33,15 @@ export function exchange(
   return new Promise((resolve, reject) => {
     const sent = request(url, { method, path, headers, agent, timeout: PATIENCE_MS }, (response) => {
       const pieces: Buffer[] = [];
-      response.on("data", (piece: Buffer) => pieces.push(piece));
-      response.on("error", reject);
-      response.on("end", () => {
+      const isEndless = response.statusCode === 200 && path.split("?")[0] === ENDLESS;
+      response.on("data", (piece: Buffer) => {
+        pieces.push(piece);
+        if (isEndless) end();
+      });
+      response.on("error", (error) => isEndless || reject(error));
+      response.on("end", () => end());
+      const end = (): void => {
+        if (isEndless) sent.destroy();
         const { date: _, ...rest } = response.headers;
         const named = Object.entries(rest).map(([name, value]) => [name, String(value)] as const);
         resolve({
@@ -42,7 +49,7 @@ export function exchange(
           headers: Object.fromEntries(named.toSorted(([one], [other]) => (one < other ? -1 : 1))),
           body: Buffer.concat(pieces),
         });
-      });
+      };
     });
     sent.on("timeout", () => sent.destroy(new Error(`${method} ${path} was not answered in time`)));
     sent.on("error", reject);
