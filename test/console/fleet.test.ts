@@ -71,14 +71,16 @@ inBrowser("the page Fleet", () => {
     await gateway?.member.kill();
     await away.waitFor();
     expect(await page.getByRole("grid", { name: "Fleet" }).isVisible()).toBe(true);
+    const old = page.getByText(/^old, as of \d+ s ago$/);
+    await old.waitFor();
     await gateway?.member.start();
-    await away.waitFor({ state: "detached" });
+    for (const one of [away, old]) await one.waitFor({ state: "detached" });
   });
 
   it("asks no other path than it shows, and one at a time", async () => {
     const { page, asked } = await browser.open(served.url);
     await page.getByRole("grid", { name: "Fleet" }).waitFor();
-    expect(asked.filter((one) => one.startsWith("GET /v2"))).toEqual(["GET /v2/fleet"]);
+    expect(asked.map(({ what }) => what).filter((what) => what.startsWith("GET /v2"))).toEqual(["GET /v2/fleet"]);
   });
 });
 

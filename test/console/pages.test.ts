@@ -1,0 +1,39 @@
+/** All pages of the console: each can be read, reached by keys, and asks nobody else. */
+import { beforeAll, expect, it } from "vitest";
+import { useFleet } from "../support/fleet/use-fleet.js";
+import { inBrowser, useBrowser } from "./browser.js";
+import { charts, contrast, focus, motion } from "./looks.js";
+import { furnish, sitePlan } from "./site.js";
+import { tour } from "./tour.js";
+
+const served = useFleet(sitePlan);
+const browser = useBrowser();
+
+inBrowser("all pages", () => {
+  let more: readonly string[] = [];
+  beforeAll(async () => {
+    more = await furnish(served.url);
+  });
+
+  it("are readable in both themes, and still for a user who wants no motion", async () => {
+    // An answer with status 404 is an error for the browser.
+    const seen = await browser.open(served.url, "", { provoked: ["404"] });
+    const faults = [];
+    for await (const hash of tour(seen, more)) {
+      const found = [...(await charts(seen.page)).faults, ...(await contrast(seen.page)).faults];
+      for (const fault of [...found, ...(await motion(seen.page))]) faults.push(`${hash}: ${fault}`);
+    }
+    expect(faults).toEqual([]);
+  });
+
+  it("show the focus at each element that the key Tab reaches", async () => {
+    const seen = await browser.open(served.url);
+    const faults = [];
+    for await (const hash of tour(seen, more)) {
+      const { count, faults: found } = await focus(seen.page);
+      expect(count).toBeGreaterThan(5);
+      for (const fault of found) faults.push(`${hash}: ${fault}`);
+    }
+    expect(faults).toEqual([]);
+  });
+});

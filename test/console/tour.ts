@@ -1,0 +1,44 @@
+/** A way through all pages: those of the navigation, and from each list the page of its first row. */
+import type { Page } from "playwright-core";
+import { until } from "../support/until.js";
+import type { Seen } from "./visitor.js";
+
+/** No row leads deeper: a page, a model, a sequence. */
+const MOST_PARTS = 3;
+
+/**
+ * Shows one page after the other, each with its data.
+ * @param more addresses to which nothing leads
+ * @returns the address of the page that is shown now
+ */
+export async function* tour(seen: Seen, more: readonly string[]): AsyncGenerator<string> {
+  const { page } = seen;
+  const left = [...(await hrefs(page, "nav a")), ...more];
+  const known = new Set(left);
+  for (let hash = left.shift(); hash !== undefined; hash = left.shift()) {
+    await show(seen, hash);
+    yield hash;
+    const found = await hrefs(page, "[role=row][data-id]:first-child a[href^='#/']");
+    for (const one of found) {
+      if (known.has(one) || one.split("/").length > MOST_PARTS + 1) continue;
+      known.add(one);
+      left.push(one);
+    }
+  }
+}
+
+/** Shows a page, and waits until nothing that it has asked for is missing. */
+export async function show({ page, pending }: Seen, hash: string): Promise<void> {
+  await page.evaluate(`location.hash = ${JSON.stringify(hash)}`);
+  // The page has begun to ask after its first frame.
+  await page.evaluate("new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)))");
+  await until(() => pending.size === 0);
+  await page.getByText("loading", { exact: true }).waitFor({ state: "detached" });
+  await page.evaluate("new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)))");
+}
+
+async function hrefs(page: Page, selector: string): Promise<string[]> {
+  const links = await page.locator(selector).all();
+  const found = await Promise.all(links.map((link) => link.getAttribute("href")));
+  return found.filter((href) => href !== null);
+}
