@@ -180,20 +180,31 @@ function moving() {
 /** @returns {Promise<number>} the begin of the next frame, in ms */
 const nextFrame = () => new Promise((resolve) => requestAnimationFrame(resolve));
 
-/** Scrolls the first list from its begin to its end. */
+/** Scrolls the first list from its begin to its end, a whole view in each frame. */
 async function scroll() {
   const rows = document.querySelector(".rows");
   if (rows === null) throw new Error("the page has no list");
-  let [longestMs, mostRows, frames] = [0, 0, 0];
+  rows.scrollTop = 0;
+  let [longestMs, mostRows] = [0, 0];
   const end = rows.scrollHeight - rows.clientHeight;
-  for (let before = await nextFrame(); rows.scrollTop < end - 1; frames++) {
+  for (let before = await nextFrame(); rows.scrollTop < end - 1;) {
     rows.scrollTop += PX_PER_FRAME;
     const at = await nextFrame();
     longestMs = Math.max(longestMs, at - before);
     mostRows = Math.max(mostRows, document.querySelectorAll("[role=row]").length);
     before = at;
   }
-  return { longestMs, mostRows, frames };
+  return { longestMs, mostRows };
+}
+
+/**
+ * Tells the page that its tab is hidden, or visible. A browser without a screen hides no tab.
+ *
+ * @param {boolean} isHidden
+ */
+function hide(isHidden) {
+  Object.defineProperty(document, "hidden", { configurable: true, value: isHidden });
+  document.dispatchEvent(new Event("visibilitychange"));
 }
 
 /** @type {number | undefined} */
@@ -212,4 +223,4 @@ new MutationObserver((_, observer) => {
   requestAnimationFrame(() => setTimeout(() => (rowsAt = performance.now())));
 }).observe(document, { childList: true, subtree: true });
 
-Object.assign(globalThis, { probe: { contrast, focused, moving, scroll, paints } });
+Object.assign(globalThis, { probe: { contrast, focused, moving, scroll, hide, paints } });

@@ -35,10 +35,10 @@ export async function forkByKeys(page: Page, to: string): Promise<void> {
   await heading(page, `Sequence ${to}`);
 }
 
-/** Opens a stream that waits or runs, and cancels it. */
-export async function cancelByKeys(page: Page, model: string, id: string): Promise<void> {
+/** Opens a stream that runs, and cancels it. */
+export async function cancelByKeys(page: Page, id: string, model: string): Promise<void> {
   await goTo(page, "r", "Streams");
-  await page.locator(`option[value='${model}']`).waitFor({ state: "attached" });
+  await page.getByRole("option", { name: model }).waitFor({ state: "attached" });
   await tabTo(page, page.getByLabel("Model"));
   await page.keyboard.type(model);
   await page.keyboard.press("Escape");

@@ -1,0 +1,43 @@
+/** Real requests to the fleet, as many as a number of clients get done. */
+import { askFor } from "../../support/streams/ask.js";
+import { submitInBackground } from "../../support/streams/front-doors.js";
+import { step } from "../steps.js";
+
+/** Sequences and streams at a time. */
+const CLIENTS = { sequences: 8, streams: 2 };
+const TOKENS = 400;
+
+/** Loads the fleet until `work` has ended. @returns its result, and the steps a second */
+export async function beside<Result>(url: string, work: () => Promise<Result>): Promise<Loaded<Result>> {
+  let isOver = false;
+  let steps = 0;
+  const sequence = async (id: number) => {
+    for (let start = true; !isOver; start = false) {
+      await step(url, id, 1, { start });
+      steps += 1;
+    }
+  };
+  const stream = async () => {
+    while (!isOver) {
+      const id = await submitInBackground(url, askFor(TOKENS, "a lap", 7));
+      await (await fetch(`${url}/v2/requests/${id}/events`)).text();
+    }
+  };
+  const since = performance.now();
+  const clients = [
+    ...Array.from({ length: CLIENTS.sequences }, (_, i) => sequence(1_000 + i)),
+    ...Array.from({ length: CLIENTS.streams }, stream),
+  ];
+  try {
+    const result = await work();
+    return { result, stepsPerSecond: (steps / (performance.now() - since)) * 1_000 };
+  } finally {
+    isOver = true;
+    await Promise.all(clients);
+  }
+}
+
+export interface Loaded<Result> {
+  readonly result: Result;
+  readonly stepsPerSecond: number;
+}
