@@ -34,6 +34,12 @@ inBrowser("the page Fleet", () => {
     }
   });
 
+  it("says that it has no such model, with the code and the request", async () => {
+    const { page } = await browser.open(served.url, "#/models/none", { provoked: ["404"] });
+    const failure = page.getByRole("alert").filter({ hasText: "unknown_model" });
+    await failure.getByText(/\(request [0-9a-f-]{36}\)/).waitFor();
+  });
+
   it("changes its theme at a press of a button, and remembers it", async () => {
     const { page } = await browser.open(served.url, "", { colorScheme: "light" });
     await page.getByRole("button", { name: "Theme" }).click();
