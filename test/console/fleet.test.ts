@@ -3,6 +3,7 @@ import { expect, it } from "vitest";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { inBrowser, useBrowser } from "./browser.js";
 import { begin } from "./steps.js";
+import { quiet, show } from "./tour.js";
 
 const served = useFleet({ models: ["accumulate"], jobs: 1, direct: true });
 const browser = useBrowser();
@@ -87,6 +88,32 @@ inBrowser("the page Fleet", () => {
     const { page, asked } = await browser.open(served.url);
     await page.getByRole("grid", { name: "Fleet" }).waitFor();
     expect(asked.map(({ what }) => what).filter((what) => what.startsWith("GET /v2"))).toEqual(["GET /v2/fleet"]);
+  });
+});
+
+inBrowser("a page that rests", () => {
+  it("reads its paths in turn, one in five seconds, and none while its tab is hidden", async () => {
+    const seen = await browser.open(served.url, "#/nowhere");
+    const { page, asked } = seen;
+    await page.clock.install();
+    await show(seen, "#/models/accumulate");
+    await page.clock.pauseAt(Date.now() + 60_000);
+    const rest = async () => {
+      const before = asked.length;
+      await page.clock.runFor(5_000);
+      await quiet(seen);
+      return asked.slice(before).map(({ what }) => what);
+    };
+    await quiet(seen);
+    const found = [await rest(), await rest(), await rest(), await rest()];
+    expect(found.map(({ length }) => length)).toEqual([1, 1, 1, 1]);
+    expect(new Set(found.flat())).toEqual(new Set(["GET /v2/fleet", "GET /v2/fleet/history"]));
+
+    await page.evaluate("probe.hide(true)");
+    await page.getByRole("button", { name: "Refresh" }).click();
+    expect([await rest(), await rest()]).toEqual([[], []]);
+    await page.evaluate("probe.hide(false)");
+    await expect.poll(() => asked.at(-1)?.what).toMatch("GET /v2/fleet");
   });
 });
 

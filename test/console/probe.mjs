@@ -177,8 +177,14 @@ function moving() {
   });
 }
 
+// A test may stop the page's clock, but not these.
+const { requestAnimationFrame, setTimeout } = globalThis;
+
 /** @returns {Promise<number>} the begin of the next frame, in ms */
 const nextFrame = () => new Promise((resolve) => requestAnimationFrame(resolve));
+
+/** Resolves when the browser has drawn the next frame. */
+const drawn = () => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
 
 /** Scrolls the first list from its begin to its end, a whole view in each frame. */
 async function scroll() {
@@ -223,4 +229,4 @@ new MutationObserver((_, observer) => {
   requestAnimationFrame(() => setTimeout(() => (rowsAt = performance.now())));
 }).observe(document, { childList: true, subtree: true });
 
-Object.assign(globalThis, { probe: { contrast, focused, moving, scroll, hide, paints } });
+Object.assign(globalThis, { probe: { contrast, focused, moving, scroll, drawn, hide, paints } });

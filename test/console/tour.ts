@@ -27,14 +27,19 @@ export async function* tour(seen: Seen, more: readonly string[]): AsyncGenerator
   }
 }
 
-/** Shows a page, and waits until nothing that it has asked for is missing. */
-export async function show({ page, pending }: Seen, hash: string): Promise<void> {
-  await page.evaluate(`location.hash = ${JSON.stringify(hash)}`);
-  // The page has begun to ask after its first frame.
-  await page.evaluate("new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)))");
+/** Shows a page with its data. */
+export async function show(seen: Seen, hash: string): Promise<void> {
+  await seen.page.evaluate(`location.hash = ${JSON.stringify(hash)}`);
+  await quiet(seen);
+  await seen.page.getByText("loading", { exact: true }).waitFor({ state: "detached" });
+}
+
+/** Resolves when nothing is missing that the page has asked for, and the page shows it. */
+export async function quiet({ page, pending }: Seen): Promise<void> {
+  // A page asks, and shows its answers, in the frame that follows.
+  await page.evaluate("probe.drawn()");
   await until(() => pending.size === 0);
-  await page.getByText("loading", { exact: true }).waitFor({ state: "detached" });
-  await page.evaluate("new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)))");
+  await page.evaluate("probe.drawn()");
 }
 
 async function hrefs(page: Page, selector: string): Promise<string[]> {
