@@ -4,6 +4,7 @@
  */
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
+import { isDark } from "./theme.js";
 
 export interface Line {
   readonly name: string;
@@ -29,10 +30,16 @@ export function Chart({ title, at, lines, text }: ChartProps) {
   const place = useRef<HTMLDivElement>(null);
   const drawn = useRef<uPlot | undefined>(undefined);
   const names = lines.map(({ name }) => name).join("\n");
+  // Another theme draws the lines again.
+  isDark.value;
   useEffect(() => {
     const box = place.current;
     if (box === null) return undefined;
-    const colour = (variable: string) => () => getComputedStyle(box).getPropertyValue(variable);
+    // A canvas knows neither variables nor both themes, so the browser computes the colour.
+    const colour = (variable: string) => () => {
+      box.style.color = `var(${variable})`;
+      return getComputedStyle(box).color;
+    };
     const axis = { stroke: colour("--soft"), grid: { stroke: colour("--line"), width: 1 } };
     const plot = new uPlot(
       {
@@ -70,7 +77,7 @@ export function Chart({ title, at, lines, text }: ChartProps) {
         {title}
         {lines.length > 1 &&
           lines.map(({ name }, i) => (
-            <span class={`key key-${i % COLOURS.length}`} key={name}>
+            <span class={`legend legend-${i % COLOURS.length}`} key={name}>
               {name}
             </span>
           ))}

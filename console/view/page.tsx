@@ -30,7 +30,7 @@ export function Page({ name, polled, above, actions, children }: PageProps) {
         </div>
         <div class="page-actions">
           {actions}
-          {polled !== undefined && <Age at={polled.at.value} isOld={error instanceof Away} />}
+          {polled !== undefined && <Age at={polled.at.value} error={error} />}
           {polled !== undefined && (
             <button type="button" onClick={() => polled.refresh()}>
               Refresh

@@ -29,11 +29,11 @@ export function Time({ at }: { readonly at: string | null | undefined }) {
 
 /**
  * How old the shown answer is.
- * @param isOld whether the gateway has given no newer answer when the page asked
+ * @param error why the last read has failed
  */
-export function Age({ at, isOld }: { readonly at: number | undefined; readonly isOld: boolean }) {
-  if (at === undefined) return <span class="age">loading</span>;
+export function Age({ at, error }: { readonly at: number | undefined; readonly error: Error | undefined }) {
+  if (at === undefined) return <span class="age">{error === undefined ? "loading" : "no data"}</span>;
   const seconds = Math.max(0, Math.round((now.value - at) / 1_000));
-  if (isOld) return <span class="age old">old, as of {seconds} s ago</span>;
+  if (error !== undefined) return <span class="age old">old, as of {seconds} s ago</span>;
   return <span class={seconds > 15 ? "age old" : "age"}>{seconds < 2 ? "up to date" : `as of ${seconds} s ago`}</span>;
 }

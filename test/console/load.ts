@@ -1,14 +1,20 @@
 /** Real requests to the fleet, as many as a number of clients get done. */
-import { askFor } from "../../support/streams/ask.js";
-import { submitInBackground } from "../../support/streams/front-doors.js";
-import { step } from "../steps.js";
+import { askFor } from "../support/streams/ask.js";
+import { submitInBackground } from "../support/streams/front-doors.js";
+import { step } from "./steps.js";
 
-/** Sequences and streams at a time. */
-const CLIENTS = { sequences: 8, streams: 2 };
 const TOKENS = 400;
 
+/** How many clients ask at a time. */
+export interface Load {
+  /** Of `accumulate`. */
+  readonly sequences: number;
+  /** Of `gen-mha`. */
+  readonly streams: number;
+}
+
 /** Loads the fleet until `work` has ended. @returns its result, and the steps a second */
-export async function beside<Result>(url: string, work: () => Promise<Result>): Promise<Loaded<Result>> {
+export async function beside<Result>(url: string, load: Load, work: () => Promise<Result>): Promise<Loaded<Result>> {
   let isOver = false;
   let steps = 0;
   const sequence = async (id: number) => {
@@ -25,8 +31,8 @@ export async function beside<Result>(url: string, work: () => Promise<Result>): 
   };
   const since = performance.now();
   const clients = [
-    ...Array.from({ length: CLIENTS.sequences }, (_, i) => sequence(1_000 + i)),
-    ...Array.from({ length: CLIENTS.streams }, stream),
+    ...Array.from({ length: load.sequences }, (_, i) => sequence(1_000 + i)),
+    ...Array.from({ length: load.streams }, stream),
   ];
   try {
     const result = await work();
