@@ -2,7 +2,7 @@
  * Lines over time. The canvas takes its colours from the theme, and the same values stand in a
  * table behind a button, for readers who do not see the lines.
  */
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import { isDark } from "./theme.js";
 
@@ -32,7 +32,7 @@ export function Chart({ title, at, lines, text }: ChartProps) {
   const names = lines.map(({ name }) => name).join("\n");
   // Another theme draws the lines again.
   isDark.value;
-  useEffect(() => {
+  useLayoutEffect(() => {
     const box = place.current;
     if (box === null) return undefined;
     // A canvas knows neither variables nor both themes, so the browser computes the colour.
@@ -52,7 +52,10 @@ export function Chart({ title, at, lines, text }: ChartProps) {
             .split("\n")
             .map((label, i) => ({ label, stroke: colour(COLOURS[i % COLOURS.length] ?? ""), width: 2 })),
         ],
-        axes: [axis, { ...axis, size: 64, values: (_, ticks) => ticks.map((tick) => text(tick)) }],
+        axes: [
+          { ...axis, size: 32, space: 80, values: (_, ticks) => ticks.map(clockText) },
+          { ...axis, size: 64, values: (_, ticks) => ticks.map((tick) => text(tick)) },
+        ],
         legend: { show: false },
         cursor: { show: false },
       },
@@ -68,7 +71,7 @@ export function Chart({ title, at, lines, text }: ChartProps) {
       drawn.current = undefined;
     };
   }, [names, text]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     drawn.current?.setData([at.map((ms) => ms / 1_000), ...lines.map(({ values }) => [...values])]);
   });
   return (
@@ -116,4 +119,9 @@ export function Chart({ title, at, lines, text }: ChartProps) {
       </details>
     </figure>
   );
+}
+
+/** @param at in s since 1970 */
+function clockText(at: number): string {
+  return new Date(at * 1_000).toTimeString().slice(0, "00:00:00".length);
 }
