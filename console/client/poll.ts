@@ -140,7 +140,7 @@ class Poll<Answer> implements Polled<Answer> {
     else if (rest < Infinity) this.#timer = setTimeout(this.#takeTurn, rest);
   }
 
-  /** Of several polls whose pauses have ended, the first that waited reads, and the others wait on. */
+  /** Of several polls whose pauses have ended, the first reads, and the others wait on. */
   readonly #takeTurn = (): void => {
     const wait = lastBegan + EVERY_MS - performance.now();
     if (wait > 0) this.#timer = setTimeout(this.#takeTurn, wait);

@@ -54,5 +54,5 @@ function rowsText(rows: number): string {
 }
 
 function shareText(share: number): string {
-  return `${Math.round(share * 100)} %`;
+  return `${Number((share * 100).toPrecision(2))} %`;
 }

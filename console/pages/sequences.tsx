@@ -144,7 +144,7 @@ function OfModel({ model }: { readonly model: string }) {
   );
 }
 
-/** Gives the text when the user has not changed it for a moment, so that not every key asks the gateway. */
+/** Gives the text when the user pauses, so that not every key asks the gateway. */
 function useSettled(text: string): string {
   const [settled, setSettled] = useState(text);
   useEffect(() => {

@@ -30,8 +30,6 @@ export function Chart({ title, at, lines, text }: ChartProps) {
   const place = useRef<HTMLDivElement>(null);
   const drawn = useRef<uPlot | undefined>(undefined);
   const names = lines.map(({ name }) => name).join("\n");
-  // Another theme draws the lines again.
-  isDark.value;
   useLayoutEffect(() => {
     const box = place.current;
     if (box === null) return undefined;
@@ -70,7 +68,8 @@ export function Chart({ title, at, lines, text }: ChartProps) {
       plot.destroy();
       drawn.current = undefined;
     };
-  }, [names, text]);
+    // Another theme has other colours.
+  }, [names, text, isDark.value]);
   useLayoutEffect(() => {
     drawn.current?.setData([at.map((ms) => ms / 1_000), ...lines.map(({ values }) => [...values])]);
   });

@@ -15,16 +15,16 @@ export interface Load {
 
 /** Loads the fleet until `work` has ended. @returns its result, and the steps a second */
 export async function beside<Result>(url: string, load: Load, work: () => Promise<Result>): Promise<Loaded<Result>> {
-  let isOver = false;
+  const over = new AbortController();
   let steps = 0;
   const sequence = async (id: number) => {
-    for (let start = true; !isOver; start = false) {
+    for (let start = true; !over.signal.aborted; start = false) {
       await step(url, id, 1, { start });
       steps += 1;
     }
   };
   const stream = async () => {
-    while (!isOver) {
+    while (!over.signal.aborted) {
       const id = await submitInBackground(url, askFor(TOKENS, "a lap", 7));
       await (await fetch(`${url}/v2/requests/${id}/events`)).text();
     }
@@ -38,7 +38,7 @@ export async function beside<Result>(url: string, load: Load, work: () => Promis
     const result = await work();
     return { result, stepsPerSecond: (steps / (performance.now() - since)) * 1_000 };
   } finally {
-    isOver = true;
+    over.abort();
     await Promise.all(clients);
   }
 }

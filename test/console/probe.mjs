@@ -5,7 +5,11 @@
 const LEAST_CONTRAST = 4.5;
 const PX_PER_FRAME = 600;
 
-/** @typedef {readonly [number, number, number, number]} Colour red, green, blue, and the share that covers */
+/**
+ * Red, green and blue, and the share of the ground that the colour covers.
+ *
+ * @typedef {readonly [number, number, number, number]} Colour
+ */
 
 /**
  * @param {string} text a computed colour
@@ -245,7 +249,7 @@ function hide(isHidden) {
 /** @type {number | undefined} */
 let rowsAt;
 
-/** @returns when the browser first painted something, and rows of a list, in ms since the request */
+/** @returns when the browser first painted something, and a row, in ms since the request */
 function paints() {
   const [first] = performance.getEntriesByName("first-contentful-paint");
   return first === undefined || rowsAt === undefined ? undefined : { firstMs: first.startTime, rowsMs: rowsAt };

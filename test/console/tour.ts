@@ -1,4 +1,4 @@
-/** A way through all pages: those of the navigation, and from each list the page of its first row. */
+/** A way through all pages: the navigation's pages, then the page of each list's first row. */
 import type { Page } from "playwright-core";
 import { until } from "../support/until.js";
 import type { Seen } from "./visitor.js";

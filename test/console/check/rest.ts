@@ -7,7 +7,7 @@ import type { Site } from "./site.js";
 
 /** Long enough for three polls. */
 const REST_MS = 16_000;
-/** A page may ask once in this time. The clocks of two processes are compared, so it is a little less than 5 s. */
+/** A page may ask once in 5 s. This process sees a request a little after the page. */
 const TURN_MS = 4_900;
 const HIDDEN_MS = 7_000;
 

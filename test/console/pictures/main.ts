@@ -1,6 +1,6 @@
 /**
- * `npm run console:pictures`: makes docs/console/*.png, light and dark, from a fleet that works: the
- * fleet, a model, a sequence with its history, and a stream whose worker has just been killed.
+ * `npm run console:pictures`: makes docs/console/*.png, light and dark, from a fleet that works:
+ * the fleet, a model, a sequence with its history, and a stream whose worker has just been killed.
  */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
