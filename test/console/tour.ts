@@ -1,7 +1,7 @@
 /** A way through all pages: the navigation's pages, then the page of each list's first row. */
 import type { Page } from "playwright-core";
 import { until } from "../support/until.js";
-import type { Seen } from "./visitor.js";
+import { isStream, type Seen } from "./visitor.js";
 
 /** No row leads deeper: a page, a model, a sequence. */
 const MOST_PARTS = 3;
@@ -38,7 +38,7 @@ export async function show(seen: Seen, hash: string): Promise<void> {
 export async function quiet({ page, pending }: Seen): Promise<void> {
   // A page asks, and shows its answers, in the frame that follows.
   await page.evaluate("probe.drawn()");
-  await until(() => pending.size === 0);
+  await until(() => [...pending].every((request) => isStream(new URL(request.url()).pathname)));
   await page.evaluate("probe.drawn()");
 }
 

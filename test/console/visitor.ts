@@ -44,6 +44,11 @@ export interface Seen {
   readonly pending: ReadonlySet<Request>;
 }
 
+/** Whether a request, as `GET /path`, is for an event stream, whose answer ends with the stream. */
+export function isStream(what: string): boolean {
+  return what.endsWith("/events");
+}
+
 export function launch(): Promise<Browser> {
   return chromium.launch({ executablePath: CHROMIUM, args: ARGUMENTS, timeout: PATIENCE_MS });
 }
