@@ -25,6 +25,18 @@ inBrowser("all pages", () => {
     expect(faults).toEqual([]);
   });
 
+  it("are readable with the help, a question, and a failure", async () => {
+    const seen = await browser.open(served.url, "#/sequences/accumulate/60", { provoked: ["409"] });
+    const { page } = seen;
+    await page.getByLabel(/^New sequence id/).fill("60");
+    await page.getByRole("button", { name: "Fork" }).click();
+    await page.getByRole("button", { name: "Close" }).waitFor();
+    await page.getByRole("button", { name: "End", exact: true }).click();
+    await page.getByRole("button", { name: "Keep" }).press("?");
+    await page.getByRole("dialog", { name: "Keys" }).waitFor();
+    expect((await contrast(page)).faults).toEqual([]);
+  });
+
   it("show the focus at each element that the key Tab reaches", async () => {
     const seen = await browser.open(served.url);
     const faults = [];
