@@ -1,6 +1,7 @@
 /**
- * Reads a path again and again while a page shows it. A hidden tab asks nothing. While the gateway
- * does not answer, the pauses grow, and the page shows the last answer as old.
+ * Reads a path again and again while a page shows it. A page that shows several paths reads them in
+ * turn, so that it asks once in a pause. A hidden tab asks nothing. While the gateway does not
+ * answer, the pauses grow, and the page shows the last answer as old.
  */
 import { signal, type Signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
@@ -30,6 +31,9 @@ export interface Polled<Answer> {
 export function pauseAfter(failures: number): number {
   return Math.min(FIRST_PAUSE_MS * 2 ** (failures - 1), LONGEST_PAUSE_MS);
 }
+
+/** When the last poll began, in ms of `performance.now`. */
+let lastBegan = -Infinity;
 
 /** Every path that a page has shown: a page that comes back shows its last answer at once. */
 const polls = new Map<string, Poll<unknown>>();
@@ -117,6 +121,7 @@ class Poll<Answer> implements Polled<Answer> {
   async #read(): Promise<void> {
     const reading = new AbortController();
     this.#reading = reading;
+    lastBegan = performance.now();
     let rest = EVERY_MS;
     try {
       const answer = await this.#load(reading.signal);
@@ -131,9 +136,16 @@ class Poll<Answer> implements Polled<Answer> {
       this.error.value = error instanceof Error ? error : new Error(String(error));
       this.#failures = error instanceof Away ? this.#failures + 1 : 0;
     }
-    const pause = this.#failures === 0 ? rest : pauseAfter(this.#failures);
-    if (pause < Infinity) this.#timer = setTimeout(() => this.refresh(), pause);
+    if (this.#failures > 0) this.#timer = setTimeout(() => this.refresh(), pauseAfter(this.#failures));
+    else if (rest < Infinity) this.#timer = setTimeout(this.#takeTurn, rest);
   }
+
+  /** Of several polls whose pauses have ended, the first reads, and the others wait on. */
+  readonly #takeTurn = (): void => {
+    const wait = lastBegan + EVERY_MS - performance.now();
+    if (wait > 0) this.#timer = setTimeout(this.#takeTurn, wait);
+    else this.refresh();
+  };
 }
 
 /** Reads all shown paths again, for example with another key. */

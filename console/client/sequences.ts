@@ -11,15 +11,22 @@ export interface SequenceList {
 
 /** The most that a gateway gives at once. */
 const PAGE = 1_000;
-/** The most that the console lists; a search by id finds the others. */
+/** The most that the console lists; a search finds the others. */
 export const MOST_LISTED = 10_000;
 
-/** Reads all pages of the list, up to the most that the console lists. */
-export async function listSequences(model: string, signal: AbortSignal): Promise<SequenceList> {
+/**
+ * Reads all pages of the list, up to the most that the console lists.
+ * @param prefix the beginning of the ids; empty for all sequences
+ */
+export async function listSequences(model: string, prefix: string, signal: AbortSignal): Promise<SequenceList> {
   const found = new Map<string, Sequence>();
   let after: string | undefined;
   do {
-    const query = new URLSearchParams({ limit: String(PAGE), ...(after !== undefined && { after }) });
+    const query = new URLSearchParams({
+      limit: String(PAGE),
+      ...(prefix !== "" && { prefix }),
+      ...(after !== undefined && { after }),
+    });
     const page = await read<Sequences>(`${sequencesPath(model)}?${query.toString()}`, { signal });
     // A sequence may be on several pages.
     for (const one of page.sequences) found.set(`${typeof one.sequence_id} ${one.sequence_id}`, one);

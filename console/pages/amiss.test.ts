@@ -16,6 +16,7 @@ const model = (members: Partial<Fleet["models"][number]> = {}): Fleet["models"][
   name: "m",
   version: "1",
   digest: "d",
+  kind: "tensor",
   workers: 1,
   queued: 0,
   running: 0,

@@ -1,12 +1,8 @@
 /** How a model stood in the last minutes, as the observing gateway has written it down. */
 import type { History } from "../../gateway/answers.js";
-import { read } from "../client/ask.js";
-import { usePolledBy } from "../client/poll.js";
+import { usePolled } from "../client/poll.js";
 import { Chart } from "../view/chart.js";
 import { countText } from "../view/figures.js";
-
-/** The observer writes a point every 5 s, and a user looks at minutes. */
-const REST_MS = 10_000;
 
 type Measure = keyof History["series"];
 
@@ -25,11 +21,7 @@ const charts: readonly {
 
 /** A key that is no operator's sees no history. */
 export function ModelHistory({ model }: { readonly model: string }) {
-  const polled = usePolledBy<History>(
-    `history of ${model}`,
-    (signal) => read<History>(`/v2/fleet/history?minutes=15&models=${encodeURIComponent(model)}`, { signal }),
-    () => REST_MS,
-  );
+  const polled = usePolled<History>(`/v2/fleet/history?minutes=15&models=${encodeURIComponent(model)}`);
   const history = polled.answer.value;
   if (history === undefined || history.at.length < 2) return null;
   return (
@@ -62,5 +54,5 @@ function rowsText(rows: number): string {
 }
 
 function shareText(share: number): string {
-  return `${Math.round(share * 100)} %`;
+  return `${Number((share * 100).toPrecision(2))} %`;
 }

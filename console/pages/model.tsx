@@ -1,6 +1,7 @@
 /** A model: its load, inputs and outputs, its configuration, and where it could not be loaded. */
 import type { Fleet, ModelMetadata } from "../../gateway/answers.js";
 import { printJson } from "../client/json.js";
+import { ErrorNotice } from "../view/failures.js";
 import { countText, Figures } from "../view/figures.js";
 import { Page } from "../view/page.js";
 import { hrefOf } from "../view/route.js";
@@ -40,7 +41,7 @@ export function ModelPage({ model }: { readonly model: string }) {
         <Version key={`${version.version}/${version.digest}`} version={version} />
       ))}
       <ModelHistory model={model} />
-      {metadata.error !== undefined && <p class="failure">{metadata.error.message}</p>}
+      {metadata.error !== undefined && <ErrorNotice error={metadata.error} />}
       {metadata.answer !== undefined && (
         <div class="two">
           <Tensors title="Inputs" tensors={metadata.answer.inputs} />

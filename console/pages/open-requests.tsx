@@ -1,6 +1,7 @@
 /** The requests for a model that wait or run, streams and others. */
 import type { OpenRequests } from "../../gateway/answers.js";
 import { usePolled } from "../client/poll.js";
+import { ErrorNotice } from "../view/failures.js";
 import { countText } from "../view/figures.js";
 import { Grid, type Column } from "../view/grid.js";
 import { filter, hrefOf, route } from "../view/route.js";
@@ -56,7 +57,7 @@ function List({ model }: { readonly model: string }) {
   const { requests = [], next } = polled.answer.value ?? {};
   return (
     <>
-      {polled.error.value !== undefined && <p class="notice warn">{polled.error.value.message}</p>}
+      {polled.error.value !== undefined && <ErrorNotice error={polled.error.value} />}
       {next !== undefined && <p class="notice warn">More requests wait than the list shows.</p>}
       <Grid
         name={`Requests of ${model}`}

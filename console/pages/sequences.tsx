@@ -1,5 +1,5 @@
 /** The live sequences of a model. */
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { Sequence } from "../../gateway/answers.js";
 import { usePolledBy } from "../client/poll.js";
 import { isDigitText } from "../client/sequence-id.js";
@@ -16,6 +16,8 @@ import { ImportForm } from "./import-form.js";
 /** A list of more sequences takes several requests, so only the user has it read again. */
 const MOST_READ_AGAIN = 1_000;
 const REST_MS = 5_000;
+/** How long a search stays the same before the page asks for it. */
+const SETTLES_MS = 150;
 
 const columns: readonly Column<Sequence>[] = [
   {
@@ -90,15 +92,19 @@ function liveOf(fleet: Extract<AnyFleet, { workers: unknown }>, model: string): 
 }
 
 function OfModel({ model }: { readonly model: string }) {
+  const search = route.value.query["q"] ?? "";
+  const prefix = useSettled(search);
   const polled = usePolledBy<SequenceList>(
-    `sequences of ${model}`,
-    (signal) => listSequences(model, signal),
+    `sequences of ${model} from ${prefix}`,
+    (signal) => listSequences(model, prefix, signal),
     ({ sequences }) => (sequences.length > MOST_READ_AGAIN ? Infinity : REST_MS),
   );
   const [isImporting, setImporting] = useState(false);
-  const { sequences = [], hasMore = false } = polled.answer.value ?? {};
-  const search = route.value.query["q"] ?? "";
-  const rows = search === "" ? sequences : sequences.filter(({ sequence_id: id }) => String(id).includes(search));
+  // Until the gateway answers a search, the page looks in the answer before.
+  const last = useRef<SequenceList>({ sequences: [], hasMore: false });
+  last.current = polled.answer.value ?? last.current;
+  const isLooking = polled.answer.value === undefined || prefix !== search;
+  const rows = last.current.sequences.filter(({ sequence_id: id }) => String(id).startsWith(search));
   return (
     <Page
       name="Sequences"
@@ -118,15 +124,13 @@ function OfModel({ model }: { readonly model: string }) {
           if (search !== "") goTo(hrefOf("sequences", [model, search]));
         }}
       >
-        <Search name="q" label={`Search the sequences of ${model} by id; Enter opens exactly this id`} />
+        <Search name="q" label={`Search the sequences of ${model} by the beginning of the id; Enter opens this id`} />
         <p class="soft" role="status">
-          {rows.length === sequences.length
-            ? `${countText(rows.length)} sequences`
-            : `${countText(rows.length)} of ${countText(sequences.length)} sequences`}
+          {isLooking ? "Looking …" : `${countText(rows.length)} sequences`}
         </p>
       </form>
-      {hasMore && (
-        <p class="notice warn">The model has more than {countText(MOST_LISTED)} sequences: open others by their id.</p>
+      {last.current.hasMore && (
+        <p class="notice warn">There are more than {countText(MOST_LISTED)} sequences: search for the others.</p>
       )}
       <Grid
         name="Sequences"
@@ -134,8 +138,18 @@ function OfModel({ model }: { readonly model: string }) {
         rows={rows}
         idOf={({ sequence_id: id }) => String(id)}
         hrefOf={({ sequence_id: id }) => sequenceHref(model, id)}
-        empty={search === "" ? "No sequence lives." : "No listed sequence has such an id. Enter opens exactly this id."}
+        empty={isLooking ? "Looking …" : search === "" ? "No sequence lives." : "No sequence has an id that begins so."}
       />
     </Page>
   );
+}
+
+/** Gives the text when the user pauses, so that not every key asks the gateway. */
+function useSettled(text: string): string {
+  const [settled, setSettled] = useState(text);
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(text), SETTLES_MS);
+    return () => clearTimeout(timer);
+  }, [text]);
+  return settled;
 }

@@ -6,7 +6,7 @@ import { Follower, type ReaderState } from "../client/follow.js";
 import { usePolledBy } from "../client/poll.js";
 import { read } from "../client/ask.js";
 import { Confirm } from "../view/confirm.js";
-import { attempt, ErrorText } from "../view/failures.js";
+import { attempt, ErrorNotice } from "../view/failures.js";
 import { countText, Figures } from "../view/figures.js";
 import { Page } from "../view/page.js";
 import { hrefOf } from "../view/route.js";
@@ -112,11 +112,7 @@ function Text({ id, status, onEnd }: TextProps) {
           {isOpen && <span class="caret" aria-hidden="true" />}
         </div>
       ))}
-      {state.kind === "refused" && (
-        <p class="failure" role="alert">
-          <ErrorText error={state.error} />
-        </p>
-      )}
+      {state.kind === "refused" && <ErrorNotice error={state.error} />}
       {state.kind === "ended" && state.message !== undefined && <p class="notice warn">{state.message}</p>}
       <form
         class="bar"

@@ -1,5 +1,6 @@
 /** Try it: a request to a model, made from what the model takes. */
 import type { ModelMetadata } from "../../gateway/answers.js";
+import { ErrorNotice } from "../view/failures.js";
 import { Grid } from "../view/grid.js";
 import { Page } from "../view/page.js";
 import { hrefOf } from "../view/route.js";
@@ -44,7 +45,7 @@ function OfModel({ model }: { readonly model: string }) {
   const error = metadata.error ?? generators.error;
   return (
     <Page name={`Try ${model}`} above={{ name: "Try it", href: hrefOf("try") }}>
-      {error !== undefined && <p class="failure">{error.message}</p>}
+      {error !== undefined && <ErrorNotice error={error} />}
       {isGenerator === true && <TryPrompt model={model} />}
       {isGenerator === false && metadata.answer !== undefined && (
         <TryTensors model={model} inputs={metadata.answer.inputs} />

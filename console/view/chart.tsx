@@ -2,8 +2,9 @@
  * Lines over time. The canvas takes its colours from the theme, and the same values stand in a
  * table behind a button, for readers who do not see the lines.
  */
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
+import { isDark } from "./theme.js";
 
 export interface Line {
   readonly name: string;
@@ -29,10 +30,14 @@ export function Chart({ title, at, lines, text }: ChartProps) {
   const place = useRef<HTMLDivElement>(null);
   const drawn = useRef<uPlot | undefined>(undefined);
   const names = lines.map(({ name }) => name).join("\n");
-  useEffect(() => {
+  useLayoutEffect(() => {
     const box = place.current;
     if (box === null) return undefined;
-    const colour = (variable: string) => () => getComputedStyle(box).getPropertyValue(variable);
+    // A canvas knows neither variables nor both themes, so the browser computes the colour.
+    const colour = (variable: string) => () => {
+      box.style.color = `var(${variable})`;
+      return getComputedStyle(box).color;
+    };
     const axis = { stroke: colour("--soft"), grid: { stroke: colour("--line"), width: 1 } };
     const plot = new uPlot(
       {
@@ -45,7 +50,10 @@ export function Chart({ title, at, lines, text }: ChartProps) {
             .split("\n")
             .map((label, i) => ({ label, stroke: colour(COLOURS[i % COLOURS.length] ?? ""), width: 2 })),
         ],
-        axes: [axis, { ...axis, size: 64, values: (_, ticks) => ticks.map((tick) => text(tick)) }],
+        axes: [
+          { ...axis, size: 32, space: 80, values: (_, ticks) => ticks.map(clockText) },
+          { ...axis, size: 64, values: (_, ticks) => ticks.map((tick) => text(tick)) },
+        ],
         legend: { show: false },
         cursor: { show: false },
       },
@@ -60,8 +68,9 @@ export function Chart({ title, at, lines, text }: ChartProps) {
       plot.destroy();
       drawn.current = undefined;
     };
-  }, [names, text]);
-  useEffect(() => {
+    // Another theme has other colours.
+  }, [names, text, isDark.value]);
+  useLayoutEffect(() => {
     drawn.current?.setData([at.map((ms) => ms / 1_000), ...lines.map(({ values }) => [...values])]);
   });
   return (
@@ -70,7 +79,7 @@ export function Chart({ title, at, lines, text }: ChartProps) {
         {title}
         {lines.length > 1 &&
           lines.map(({ name }, i) => (
-            <span class={`key key-${i % COLOURS.length}`} key={name}>
+            <span class={`legend legend-${i % COLOURS.length}`} key={name}>
               {name}
             </span>
           ))}
@@ -109,4 +118,9 @@ export function Chart({ title, at, lines, text }: ChartProps) {
       </details>
     </figure>
   );
+}
+
+/** @param at in s since 1970 */
+function clockText(at: number): string {
+  return new Date(at * 1_000).toTimeString().slice(0, "00:00:00".length);
 }

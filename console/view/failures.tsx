@@ -45,6 +45,15 @@ export function Failures() {
   );
 }
 
+/** Why a part of the page has no data. */
+export function ErrorNotice({ error }: { readonly error: Error }) {
+  return (
+    <p class="failure" role="alert">
+      <ErrorText error={error} />
+    </p>
+  );
+}
+
 /** The code, the message and the request id of a refusal. */
 export function ErrorText({ error }: { readonly error: Error }) {
   if (!(error instanceof Refusal)) return <span>{error.message}</span>;

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import type { Polled } from "../client/poll.js";
 import { Away } from "../client/refusal.js";
-import { ErrorText } from "./failures.js";
+import { ErrorNotice } from "./failures.js";
 import { Age } from "./times.js";
 
 export interface PageProps {
@@ -30,7 +30,7 @@ export function Page({ name, polled, above, actions, children }: PageProps) {
         </div>
         <div class="page-actions">
           {actions}
-          {polled !== undefined && <Age at={polled.at.value} />}
+          {polled !== undefined && <Age at={polled.at.value} error={error} />}
           {polled !== undefined && (
             <button type="button" onClick={() => polled.refresh()}>
               Refresh
@@ -38,11 +38,7 @@ export function Page({ name, polled, above, actions, children }: PageProps) {
           )}
         </div>
       </header>
-      {error !== undefined && !(error instanceof Away) && (
-        <p class="failure" role="alert">
-          <ErrorText error={error} />
-        </p>
-      )}
+      {error !== undefined && !(error instanceof Away) && <ErrorNotice error={error} />}
       {children}
     </>
   );

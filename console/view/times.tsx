@@ -27,9 +27,13 @@ export function Time({ at }: { readonly at: string | null | undefined }) {
   );
 }
 
-/** How old the shown answer is. */
-export function Age({ at }: { readonly at: number | undefined }) {
-  if (at === undefined) return <span class="age">loading</span>;
+/**
+ * How old the shown answer is.
+ * @param error why the last read has failed
+ */
+export function Age({ at, error }: { readonly at: number | undefined; readonly error: Error | undefined }) {
+  if (at === undefined) return <span class="age">{error === undefined ? "loading" : "no data"}</span>;
   const seconds = Math.max(0, Math.round((now.value - at) / 1_000));
+  if (error !== undefined) return <span class="age old">old, as of {seconds} s ago</span>;
   return <span class={seconds > 15 ? "age old" : "age"}>{seconds < 2 ? "up to date" : `as of ${seconds} s ago`}</span>;
 }

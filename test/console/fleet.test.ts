@@ -3,6 +3,7 @@ import { expect, it } from "vitest";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { inBrowser, useBrowser } from "./browser.js";
 import { begin } from "./steps.js";
+import { quiet, show } from "./tour.js";
 
 const served = useFleet({ models: ["accumulate"], jobs: 1, direct: true });
 const browser = useBrowser();
@@ -45,6 +46,12 @@ inBrowser("the page Fleet", () => {
       await page.getByRole("navigation").getByRole("link", { name }).click();
       await page.getByRole("heading", { level: 1, name }).waitFor();
     }
+  });
+
+  it("says that it has no such model, with the code and the request", async () => {
+    const { page } = await browser.open(served.url, "#/models/none", { provoked: ["404"] });
+    const failure = page.getByRole("alert").filter({ hasText: "unknown_model" });
+    await failure.getByText(/\(request [0-9a-f-]{36}\)/).waitFor();
   });
 
   it("changes its theme at a press of a button, and remembers it", async () => {
@@ -90,14 +97,42 @@ inBrowser("the page Fleet", () => {
     await gateway?.member.kill();
     await away.waitFor();
     expect(await page.getByRole("grid", { name: "Fleet" }).isVisible()).toBe(true);
+    const old = page.getByText(/^old, as of \d+ s ago$/);
+    await old.waitFor();
     await gateway?.member.start();
-    await away.waitFor({ state: "detached" });
+    for (const one of [away, old]) await one.waitFor({ state: "detached" });
   });
 
   it("asks no other path than it shows, and one at a time", async () => {
     const { page, asked } = await browser.open(served.url);
     await page.getByRole("grid", { name: "Fleet" }).waitFor();
-    expect(asked.filter((one) => one.startsWith("GET /v2"))).toEqual(["GET /v2/fleet"]);
+    expect(asked.map(({ what }) => what).filter((what) => what.startsWith("GET /v2"))).toEqual(["GET /v2/fleet"]);
+  });
+});
+
+inBrowser("a page that rests", () => {
+  it("reads its paths in turn, one in five seconds, and none while its tab is hidden", async () => {
+    const seen = await browser.open(served.url, "#/nowhere");
+    const { page, asked } = seen;
+    await page.clock.install();
+    await show(seen, "#/models/accumulate");
+    await page.clock.pauseAt(Date.now() + 60_000);
+    const rest = async () => {
+      const before = asked.length;
+      await page.clock.runFor(5_000);
+      await quiet(seen);
+      return asked.slice(before).map(({ what }) => what);
+    };
+    await quiet(seen);
+    const found = [await rest(), await rest(), await rest(), await rest()];
+    expect(found.map(({ length }) => length)).toEqual([1, 1, 1, 1]);
+    expect(new Set(found.flat())).toEqual(new Set(["GET /v2/fleet", "GET /v2/fleet/history"]));
+
+    await page.evaluate("probe.hide(true)");
+    await page.getByRole("button", { name: "Refresh" }).click();
+    expect([await rest(), await rest()]).toEqual([[], []]);
+    await page.evaluate("probe.hide(false)");
+    await expect.poll(() => asked.at(-1)?.what).toMatch("GET /v2/fleet");
   });
 });
 

@@ -43,7 +43,7 @@ inBrowser("the list of jobs", () => {
     expect(await rowsOf(page)).toBe(1);
     await page.getByLabel("Model, whole name").fill("picky");
     await page.getByText("No jobs fit.").waitFor();
-    expect(asked.filter((one) => one.startsWith("GET /v2/jobs/"))).toEqual([]);
+    expect(asked.filter(({ what }) => what.startsWith("GET /v2/jobs/"))).toEqual([]);
   });
 
   it("leads to older jobs, and back", async () => {

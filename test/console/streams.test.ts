@@ -6,9 +6,12 @@ import { submitInBackground } from "../support/streams/front-doors.js";
 import { holderOf, readStored, slowDown } from "../support/streams/stored.js";
 import { until } from "../support/until.js";
 import { inBrowser, useBrowser } from "./browser.js";
+import { cancelByKeys, sendByKeys } from "./walk.js";
 
 /** So many tokens take seconds on a slow line, so that workers freeze before the end. */
 const MANY = 600;
+/** The page is walked through before so many tokens have come. */
+const MOST = 1_900;
 const MODEL = "gen-mha";
 const served = useFleet({ workers: 2, models: [MODEL] });
 const browser = useBrowser();
@@ -61,18 +64,12 @@ inBrowser("a stream", () => {
     await expect.poll(async () => text.endsWith((await log.textContent()) ?? "-") && log.textContent()).not.toBe(text);
   });
 
-  it("that runs is found by its model, and opened", async () => {
+  it("that runs is found by its model, and cancelled, by keys alone", async () => {
     const { fleet } = served;
-    for (const worker of fleet.workers) worker.freeze();
-    onTestFinished(() => {
-      for (const worker of fleet.workers) worker.thaw();
-    });
-    const id = await submitInBackground(served.url, askFor(MANY, "a lap", 9));
-    const { page } = await browser.open(served.url, "#/streams");
-    await page.getByLabel("Model").selectOption(MODEL);
-    await page.locator(`[data-id='${id}']`).click();
-    await page.getByRole("heading", { level: 1, name: "Stream" }).waitFor();
-    await fetch(`${served.url}/v2/requests/${id}`, { method: "DELETE" });
+    const { page } = await browser.open(served.url);
+    slowDown(fleet);
+    onTestFinished(() => fleet.lines.workerRedis.heal());
+    await cancelByKeys(page, await submitInBackground(served.url, askFor(MOST, "a lap", 9)), MODEL);
   });
 
   it("is cancelled after a question", async () => {
@@ -96,19 +93,8 @@ inBrowser("a stream", () => {
   });
 
   it("begins with a prompt, by keys alone", async () => {
-    const { page } = await browser.open(served.url, "#/try");
-    await page.locator(`[data-id='${MODEL}']`).waitFor();
-    await page.keyboard.press("j");
-    await page.keyboard.press("Enter");
-    const prompt = page.getByLabel("Prompt");
-    await prompt.focus();
-    await page.keyboard.press("Control+A");
-    await page.keyboard.type("the baton");
-    await page.keyboard.press("Tab");
-    await page.keyboard.type("5");
-    await page.keyboard.press("Enter");
-    await page.getByRole("heading", { level: 1, name: "Stream" }).waitFor();
-    await page.getByText("completed").waitFor();
+    const { page } = await browser.open(served.url);
+    await sendByKeys(page, MODEL);
     const id = decodeURIComponent(new URL(page.url()).hash.replace("#/streams/", ""));
     await expect.poll(() => page.getByRole("log", { name: "Text" }).textContent()).toBe(await textOf(id));
     await page.keyboard.press("Escape");
