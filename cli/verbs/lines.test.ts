@@ -80,7 +80,16 @@ it("sequences, in a list and one by one", () => {
 });
 
 it("a fleet, and what it could not load", () => {
-  const model = { name: "m", version: "1", digest: "d", kind: "tensor" as const, workers: 1, queued: 2, running: 1, set_aside: 0 };
+  const model = {
+    name: "m",
+    version: "1",
+    digest: "d",
+    kind: "tensor" as const,
+    workers: 1,
+    queued: 2,
+    running: 1,
+    set_aside: 0,
+  };
   const failed = [{ name: "f", version: "1", reason: "no\nfile" }];
   const worker = { name: "w", host: "h", pid: 7, started_at: "now", models: [{ name: "m", version: "1" }], failed };
   expect(fleetLines({ workers: [worker], models: [model] })).toEqual([

@@ -12,7 +12,7 @@ import { timeAt } from "#shared/redis/clock.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { readMemory, type ServerMemory } from "#shared/redis/memory.js";
 
-/** Of an owner's limits by name, which part is in use: 0 to 1, or more after a limit was lowered. */
+/** The part in use of each limit, by its name: 0 to 1, or more after a limit was lowered. */
 export type UsedBudgets = Readonly<Record<string, number>>;
 
 /** An absent member could not be read. */

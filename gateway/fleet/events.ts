@@ -24,7 +24,7 @@ export interface FleetEvent {
   /** A text that only its gateway understands. */
   readonly id: string;
   readonly event: ChangeName | "snapshot";
-  /** As JSON: the fleet itself in a snapshot; in any other event `at`, in RFC 3339, and its facts. */
+  /** As JSON: a snapshot has the fleet itself, and another event `at`, in RFC 3339, and facts. */
   readonly data: string;
 }
 

@@ -19,7 +19,7 @@ export interface SseEvent {
 }
 
 export interface SseOptions {
-  /** Public id of the request, with which the client may resume; absent if the events are of none. */
+  /** Public id of the request, with which the client may resume; absent for other events. */
   readonly requestId?: string;
   /** Headers beside those that every event stream has. */
   readonly headers?: Readonly<Record<string, string>>;

@@ -55,6 +55,7 @@ export const order = [
   "gateway/files",
   "gateway/batches",
   "gateway/subscriptions",
+  "gateway/service/used",
   "gateway/service",
   "gateway/service/observing",
   "shared/http",

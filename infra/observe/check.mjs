@@ -125,11 +125,13 @@ async function main() {
     return answer.text();
   };
   /** @type {readonly { targets: readonly string[], labels: Record<string, string> }[]} */
-  const found = await read(`${gateway}/v2/fleet/targets`).then(JSON.parse, (/** @type {unknown} */ error) => {
+  /** @param {unknown} error */
+  const missing = (error) => {
     console.log(`no fleet answers at ${gateway} (${String(error)}): npm start begins one`);
     process.exitCode = 1;
     return [];
-  });
+  };
+  const found = await read(`${gateway}/v2/fleet/targets`).then(JSON.parse, missing);
   for (const { targets, labels } of found) {
     const complaints = await complaintsAbout(await read(`http://${targets[0]}/metrics`));
     console.log(`${labels["baton_process"]}: ${complaints.length} complaints`);

@@ -66,13 +66,15 @@ export async function startPrometheus({ gateway, tokenFile }) {
     if (!answer.ok) throw new Error(`${path}: ${answer.status}`);
     return answer.text();
   };
-  /** @param {string} expr @returns {Promise<{ metric: Record<string, string>, value: number }[]>} */
+  /**
+   * @param {string} expr
+   * @returns {Promise<{ metric: Record<string, string>, value: number }[]>}
+   */
   const query = async (expr) => {
     const { data } = JSON.parse(await ask(`/api/v1/query?query=${encodeURIComponent(expr)}`));
-    return data.result.map((/** @type {{ metric: Record<string, string>, value: [number, string] }} */ one) => ({
-      metric: one.metric,
-      value: Number(one.value[1]),
-    }));
+    /** @type {{ metric: Record<string, string>, value: [number, string] }[]} */
+    const found = data.result;
+    return found.map(({ metric, value }) => ({ metric, value: Number(value[1]) }));
   };
   return {
     query,

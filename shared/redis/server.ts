@@ -68,9 +68,7 @@ async function ask(redis: ioredis.Redis): Promise<ServerFacts> {
 /** The fields of an answer to INFO. */
 export function fieldsOf(text: string): Readonly<Record<string, string>> {
   const lines = text.split("\r\n").filter((line) => line.includes(":"));
-  return Object.fromEntries(
-    lines.map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 1)]),
-  );
+  return Object.fromEntries(lines.map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 1)]));
 }
 
 /** @returns undefined if the server refuses the command, as managed services do */

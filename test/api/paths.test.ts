@@ -8,7 +8,7 @@ import { describe, expect, it } from "vitest";
 import type { Method } from "../../gateway/api/endpoint/endpoint.js";
 import { endpoints } from "../../gateway/endpoints.js";
 import { root } from "../support/fleet/root.js";
-import { answerText } from "./answer-text.js";
+import { answerText } from "../support/answer-text.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
 
 const served = useFleet({ models: ["echo-int32"], jobs: 1 });

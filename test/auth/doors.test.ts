@@ -4,7 +4,7 @@ import { newKey } from "../../gateway/auth/key.js";
 import type { KeyTerms } from "../../gateway/auth/keys.js";
 import { hasScope, scopes, usualScopes, type Scope } from "../../gateway/auth/owner/scopes.js";
 import { endpoints } from "../../gateway/endpoints.js";
-import { answerText } from "../api/answer-text.js";
+import { answerText } from "../support/answer-text.js";
 import { rawPost, statusesIn } from "../fixtures/requests.js";
 import { rawExchange } from "../support/gateway/http.js";
 import { useKeyedFleet, type Key } from "./keyed.js";

@@ -47,7 +47,7 @@ describe("the observer", () => {
     expect(found.value('baton_batches{state="in_progress"}')).toBe(0);
     expect(found.value('baton_jobs{state="scheduled"}')).toBe(0);
     // The gateway is connected by a proxy of the fleet.
-    const [[memory = "", bytes = 0] = []] = [...found.samples].filter(([name]) => name.includes("redis_memory_bytes"));
+    const [[memory, bytes] = ["", 0]] = [...found.samples].filter(([name]) => name.includes("redis_memory_bytes"));
     expect(memory).toMatch(/^baton_redis_memory_bytes\{node="127\.0\.0\.1:\d+"\}$/);
     expect(bytes).toBeGreaterThan(0);
     expect(found.value(memory.replace("memory_bytes", "replicas"))).toBe(0);

@@ -56,10 +56,7 @@ export interface Used {
 const NO_CHARGE = { cost: 0, prompt: 0, choices: 0 };
 
 /** @throws InferenceError `unavailable` */
-export function usedBy(
-  { redis, buckets, readers: open }: UsedPlace,
-  { tenant, budget }: UsedCaller,
-): Promise<Used> {
+export function usedBy({ redis, buckets, readers: open }: UsedPlace, { tenant, budget }: UsedCaller): Promise<Used> {
   const { rates = [], tokens = [], generations = [], readers = [] } = budget ?? {};
   const terms = {
     rates: [...rates, ...tokens.map((rate) => ({ ...rate, charge: NO_CHARGE }))],

@@ -1,6 +1,6 @@
 /** Sends one request to a gateway byte for byte, and reads the whole answer byte for byte. */
 import { request, type Agent } from "node:http";
-import { ENDLESS } from "../answer-text.js";
+import { ENDLESS } from "../../support/answer-text.js";
 
 export interface Question {
   readonly method: string;

@@ -18,7 +18,7 @@ export interface CountingCost {
   readonly wrong: number;
 }
 
-/** Steps of a batch, and requests of a call that admits: a fleet under 64 connections has as many. */
+/** Steps of a batch, and requests of a call that admits, as under 64 connections. */
 const BATCH = 16;
 const BATCHES = 20_000;
 const TOKENS = 500_000;

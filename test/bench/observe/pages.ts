@@ -1,5 +1,5 @@
 /** A scrape of a gateway and of a worker in a fleet with 100 models. */
-import { Redis } from "ioredis";
+import type { Redis } from "ioredis";
 import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { Cells } from "#shared/metrics/cells.js";
@@ -96,7 +96,7 @@ async function useAll(url: string, models: readonly string[]): Promise<void> {
 async function costOf(member: Member): Promise<PageCost> {
   const url = await metricsOf(member);
   const read = async () => (await fetch(url)).text();
-  new Page(await read());
+  if (new Page(await read()).samples.size === 0) throw new Error("the page is empty");
   const cpu = () => cpuOf([member.process.pid])[0]?.total ?? 0;
   const before = cpu();
   let bytes = 0;
@@ -107,7 +107,8 @@ async function costOf(member: Member): Promise<PageCost> {
 /** @returns ms of CPU for the text of the page of so many models */
 function pauseOf(models: number): number {
   const cells = new Cells();
-  for (let i = 0; i < models; i++) new ModelCounts({ model: `copy-${i}`, version: "1" }, cells);
+  const counts = Array.from({ length: models }, (_, i) => new ModelCounts({ model: `copy-${i}`, version: "1" }, cells));
+  for (const { batches } of counts) batches?.ran(1, 0.1, 1);
   const times = Array.from({ length: SCRAPES }, () => {
     const before = process.cpuUsage();
     cells.page();

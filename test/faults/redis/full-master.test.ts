@@ -29,9 +29,9 @@ it("is ready until all masters are full, and again when one of them is not", asy
   try {
     const fleet = await FleetWatch.start({ redis, buckets: BUCKETS, log: silentLog }, stop.signal);
     const unserved = async () =>
-      ((await fleet.describe("")) as { readonly unserved?: readonly { readonly buckets: readonly number[] }[] }).unserved?.flatMap(
-        ({ buckets }) => buckets,
-      ) ?? [];
+      (
+        (await fleet.describe("")) as { readonly unserved?: readonly { readonly buckets: readonly number[] }[] }
+      ).unserved?.flatMap(({ buckets }) => buckets) ?? [];
     const [first, ...others] = await cluster.mastersNow();
     if (first === undefined) throw new Error("a Cluster has several masters");
     const owners = await Promise.all(Array.from({ length: BUCKETS }, (_, i) => cluster.masterOf(bucketTag(i))));

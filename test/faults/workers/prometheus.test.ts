@@ -24,7 +24,8 @@ it.runIf(hasPrometheus())("scrapes every process that lives, without an error", 
     const answer = await fetch(`${running.url}/v2/fleet/targets`);
     return ((await answer.json()) as readonly Target[]).map(({ labels }) => labels.baton_process).toSorted();
   };
-  const scraped = async () => (await prometheus.query("up == 1")).map(({ metric }) => metric["instance"]).toSorted();
+  const scraped = async () =>
+    (await prometheus.query("up == 1")).map(({ metric }) => metric["instance"] ?? "").toSorted();
   const allAreUp = async () => {
     const [names, up] = await Promise.all([named(), scraped()]);
     return names.length === 6 && names.join() === up.join();
