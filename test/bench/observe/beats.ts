@@ -1,5 +1,6 @@
 /**
- * The time that the reports of ten busy models add to the script of a heartbeat in Redis. The flush of the file is not in it, because a busy fleet flushes all the time for its steps.
+ * The time that the reports of ten busy models add to the script of a heartbeat in Redis. The flush
+ * of the file is not in it, because a busy fleet flushes all the time for its steps.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
