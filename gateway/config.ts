@@ -61,7 +61,7 @@ const listeningSettings = {
     .number()
     .int()
     .min(0)
-    .max(10_000)
+    .max(1_000)
     .default(0)
     .describe(
       "The most tenants with metrics of their own, the first that send requests. Further tenants count as `_other` " +

@@ -19,8 +19,10 @@ export type UsedBudgets = Readonly<Record<string, number>>;
 export interface BesideQueue {
   readonly buckets?:
     | {
-        /** Hibernating sequences, by model. */
+        /** Hibernating sequences, by model; without the models of which Redis may not say so. */
         readonly hibernating: ReadonlyMap<string, number>;
+        /** The models that this look was about. */
+        readonly asked: ReadonlySet<string>;
         readonly dead: number;
         readonly events: number;
       }
@@ -52,42 +54,64 @@ const turns: Readonly<Record<keyof BesideQueue, { readonly every: number; readon
   buckets: { every: 6, at: 2 },
   webhooks: { every: 6, at: 3 },
   batches: { every: 6, at: 4 },
-  budgets: { every: 6, at: 5 },
+  budgets: { every: 2, at: 1 },
 };
 
-const reads: { readonly [Part in keyof BesideQueue]-?: (asked: Asked) => Promise<BesideQueue[Part]> } = {
-  buckets: lookAtBuckets,
-  webhooks: lookAtWebhooks,
-  batches: ({ redis }) => countByStatus(redis),
-  servers: ({ redis }) => readMemory(redis),
-  budgets: readBudgets,
-};
+/** Tenants whose budgets a round reads: each takes some commands for each of its limits. */
+const TENANTS_A_ROUND = 8;
 
 /**
  * @param round the number of this round, from 0: the first reads all
  * @param before as the round before returned it
  */
 export async function lookBeside(asked: Asked, round: number, before: BesideQueue): Promise<BesideQueue> {
-  const due = (Object.keys(turns) as (keyof BesideQueue)[]).filter(
-    (part) => round === 0 || round % turns[part].every === turns[part].at,
-  );
-  const parts = await Promise.all(due.map(async (part) => [part, await reads[part](asked).catch(() => undefined)]));
-  return { ...before, ...Object.fromEntries(parts) };
+  const look = async <Value>(part: keyof BesideQueue, was: Value, read: () => Promise<Value>) =>
+    isDue(part, round, asked, before) ? read().catch(() => undefined) : was;
+  const { redis } = asked;
+  const [buckets, webhooks, batches, servers, budgets] = await Promise.all([
+    look("buckets", before.buckets, () => lookAtBuckets(asked)),
+    look("webhooks", before.webhooks, () => lookAtWebhooks(redis)),
+    look("batches", before.batches, () => countByStatus(redis)),
+    look("servers", before.servers, () => readMemory(redis)),
+    look("budgets", before.budgets, () => readBudgets(asked, before.budgets)),
+  ]);
+  return { buckets, webhooks, batches, servers, budgets };
+}
+
+function isDue(part: keyof BesideQueue, round: number, { models }: Asked, { buckets }: BesideQueue): boolean {
+  if (round === 0 || round % turns[part].every === turns[part].at) return true;
+  return part === "buckets" && buckets !== undefined && models.some((model) => !buckets.asked.has(model));
 }
 
 async function lookAtBuckets({ redis, buckets, away, models }: Asked): Promise<BesideQueue["buckets"]> {
   const asked = Array.from({ length: buckets }, (_, bucket) => bucket).filter((bucket) => !away.has(bucket));
   const { hibernating, ...counts } = await countBuckets(redis, asked, models);
-  return { ...counts, hibernating: new Map(models.map((model, i) => [model, hibernating[i] ?? 0])) };
+  const known = models.flatMap((model, i) => {
+    const count = hibernating[i];
+    return count === undefined ? [] : [[model, count] as const];
+  });
+  return { ...counts, hibernating: new Map(known), asked: new Set(models) };
 }
 
-async function lookAtWebhooks({ redis }: Asked): Promise<BesideQueue["webhooks"]> {
+async function lookAtWebhooks(redis: RedisClient): Promise<BesideQueue["webhooks"]> {
   const { pending, oldestAt } = await lookAtPending(redis);
   if (oldestAt === undefined) return { pending, oldestMs: 0 };
   return { pending, oldestMs: Math.max(0, (await timeAt(redis, webhookKeys.pending)) - oldestAt) };
 }
 
-async function readBudgets({ tenants, budgetsOf }: Asked): Promise<BesideQueue["budgets"]> {
+/** Some tenants in turn: those whose figures are the oldest. The others keep theirs. */
+async function readBudgets(
+  { tenants, budgetsOf }: Asked,
+  before: BesideQueue["budgets"] = new Map(),
+): Promise<BesideQueue["budgets"]> {
   if (budgetsOf === undefined) return undefined;
-  return new Map(await Promise.all(tenants.map(async (tenant) => [tenant, await budgetsOf(tenant)] as const)));
+  const known = [...before.keys()].filter((tenant) => tenants.includes(tenant));
+  const unknown = tenants.filter((tenant) => !before.has(tenant));
+  const turn = [...unknown, ...known].slice(0, TENANTS_A_ROUND);
+  // A tenant that cannot be read has no figures, and its turn is over.
+  const found = await Promise.all(
+    turn.map(async (tenant) => [tenant, await budgetsOf(tenant).catch(() => ({}))] as const),
+  );
+  const kept = known.filter((tenant) => !turn.includes(tenant));
+  return new Map<string, UsedBudgets>([...kept.map((tenant) => [tenant, before.get(tenant) ?? {}] as const), ...found]);
 }

@@ -61,6 +61,7 @@ describe("what has changed in the fleet", () => {
       'takeover {"model":"m","version":"1","count":3}',
     ]);
     const goneBack = { times: 1, lost_calls: 2, last_at: "now", error: "lost" };
+    expect(told(look({}), look({ takeovers: takeovers(1_234) }))).toEqual([]);
     expect(told(look({}), look({ goneBack }))).toEqual([`gone_back ${JSON.stringify(goneBack)}`]);
     expect(told(look({ goneBack }), look({ goneBack }))).toEqual([]);
   });

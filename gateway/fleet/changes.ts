@@ -50,7 +50,9 @@ function modelsChanged(before: FleetLook, now: FleetLook): Change[] {
     );
   const [were, are] = [named(before), named(now)];
   const dead = ({ fleet }: FleetLook) => new Map(fleet.models.map(({ name, set_aside: count }) => [name, count]));
-  const deadBefore = dead(before);
+  // Buckets without a server do not count, so that only looks at the same buckets compare.
+  const areSame = JSON.stringify(before.fleet.unserved) === JSON.stringify(now.fleet.unserved);
+  const deadBefore = areSame ? dead(before) : new Map<string, number>();
   return [
     ...without(are, were).map(([, { name, version }]): Change => ({
       event: "model.served",
@@ -70,7 +72,8 @@ function modelsChanged(before: FleetLook, now: FleetLook): Change[] {
 function takenOver(before: FleetLook, now: FleetLook): Change[] {
   const known = new Map(before.takeovers.map(({ name, version, count }) => [`${name}/${version}`, count]));
   return now.takeovers.flatMap(({ name, version, count }): Change[] => {
-    const more = count - (known.get(`${name}/${version}`) ?? 0);
+    // The past of a version that is served again is no news.
+    const more = count - (known.get(`${name}/${version}`) ?? count);
     return more > 0 ? [{ event: "takeover", data: { model: name, version, count: more } }] : [];
   });
 }

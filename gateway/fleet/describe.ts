@@ -3,12 +3,13 @@
  * the load of its lanes in Redis now.
  */
 import type { Announcement, ServedModel } from "#shared/contract/announcement.js";
+import { countLanes, type LaneCounts } from "#shared/queue/admission/count-lanes.js";
 import { measures, readPoints, STEP_MS, TURN_MS, type Point } from "#shared/queue/admission/history.js";
 import type { QueueLimits } from "#shared/queue/admission/limits.js";
 import { readAllLoads } from "#shared/queue/pieces/load.js";
 import { pinOf, pinText } from "#shared/queue/address.js";
 import { bucketTag } from "#shared/queue/bucket-tag.js";
-import { GROUP, laneKeys, registryKeys } from "#shared/queue/keys.js";
+import { registryKeys } from "#shared/queue/keys.js";
 import { readProcesses, type ListedProcess } from "#shared/queue/note-process.js";
 import { timeAt } from "#shared/redis/clock.js";
 import { masterFor, type RedisClient } from "#shared/redis/connect.js";
@@ -102,32 +103,32 @@ async function description(
   const served = new Map(
     workers.flatMap(({ models }) => models.map((model) => [`${model.name}/${pinText(pinOf(model))}`, model])),
   );
-  const models = await Promise.all(
-    [...served.values()].map(async (model) => {
-      const { name, version, digest, sequence, warnings } = model;
-      const pin = pinOf({ version, digest });
-      const lanes = await Promise.all(
-        asked.map((bucket) => describeLane(redis, laneKeys({ bucket, model: name, ...pin }))),
-      );
-      const sum = (pick: (lane: (typeof lanes)[number]) => number) =>
-        lanes.reduce((total, lane) => total + pick(lane), 0);
-      return {
-        name,
-        version,
-        digest,
-        kind: kindOf(model),
-        workers: workers.filter(({ models }) =>
-          models.some((m) => m.name === name && m.version === version && m.digest === digest),
-        ).length,
-        queued: sum((lane) => lane.queued),
-        running: sum((lane) => lane.running),
-        ...(sequence && { live_sequences: sum((lane) => lane.live) }),
-        set_aside: sum((lane) => lane.dead),
-        ...ratesOf(name, newest),
-        ...(warnings && { warnings }),
-      };
-    }),
+  const lanesOf = new Map(
+    [...served.values()].map((model) => [
+      model,
+      asked.map((bucket) => ({ bucket, model: model.name, ...pinOf(model) })),
+    ]),
   );
+  const counts = await countLanes(redis, [...lanesOf.values()].flat());
+  const models = [...lanesOf].map(([model, lanes]) => {
+    const { name, version, digest, sequence, warnings } = model;
+    const sum = (of: keyof LaneCounts) => lanes.reduce((total, lane) => total + (counts.get(lane)?.[of] ?? 0), 0);
+    return {
+      name,
+      version,
+      digest,
+      kind: kindOf(model),
+      workers: workers.filter(({ models }) =>
+        models.some((m) => m.name === name && m.version === version && m.digest === digest),
+      ).length,
+      queued: sum("queued"),
+      running: sum("running"),
+      ...(sequence && { live_sequences: sum("live") }),
+      set_aside: sum("dead"),
+      ...ratesOf(name, newest),
+      ...(warnings && { warnings }),
+    };
+  });
   return {
     durability: redis.durability,
     ...(unserved.length > 0 && { unserved: unserved.map(({ buckets, reason }) => ({ buckets, reason })) }),
@@ -238,22 +239,4 @@ async function describeQueue(asked: AskedLoad, limits: QueueLimits | undefined) 
       delayed_bytes: limits.laterBytes,
     },
   };
-}
-
-/**
- * Counts the load of one lane. `live` are the live sequences, with those that have expired and not
- * been removed yet, and `dead` the requests set aside, of all versions of the model.
- */
-async function describeLane(redis: RedisClient, { ready, parked, live, dead }: ReturnType<typeof laneKeys>) {
-  const [length, waiting, pending, sequences, setAside] = await Promise.all([
-    redis.xlen(ready),
-    redis.hlen(parked),
-    redis.xpending(ready, GROUP).then(
-      ([count]) => Number(count),
-      () => 0, // no worker has made the group yet
-    ),
-    redis.zcard(live),
-    redis.xlen(dead),
-  ]);
-  return { queued: length - pending + waiting, running: pending, live: sequences, dead: setAside };
 }

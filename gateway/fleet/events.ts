@@ -9,6 +9,7 @@ import type { RedisClient } from "#shared/redis/connect.js";
 import { delay } from "#shared/retry.js";
 import { realWorld, type World } from "#shared/world.js";
 import { changesBetween, type ChangeName, type FleetLook } from "./changes.js";
+import type { FleetDescription } from "./describe.js";
 import { orUnavailable } from "./or-unavailable.js";
 import { totalsOf } from "./totals.js";
 import type { FleetWatch } from "./watch.js";
@@ -18,6 +19,8 @@ const EVERY_MS = 2_000;
 /** How long the looks go on after the last reader has left, in ms: it may come back. */
 const LINGER_MS = 60_000;
 const MOST_EVENTS = 1_000;
+/** For how long after a change of the members takeovers are read, in ms. */
+const TAKEOVERS_MS = 60_000;
 const MOST_READERS = 64;
 
 export interface FleetEvent {
@@ -32,7 +35,7 @@ export interface FleetEventsSettings {
   /** The name of this gateway. */
   readonly name: string;
   readonly redis: RedisClient;
-  readonly fleet: Pick<FleetWatch, "describe" | "hasLeft">;
+  readonly fleet: Pick<FleetWatch, "describe" | "directory" | "hasLeft" | "version">;
   readonly world?: World;
 }
 
@@ -49,7 +52,13 @@ export class FleetEvents {
   #before: { readonly look: FleetLook; readonly text: string } | undefined;
   #readers = 0;
   #leftAt = 0;
+  /** The first look after a pause. */
+  #first: Promise<void> | undefined;
   #looking: Promise<void> | undefined;
+  /** Requests that were taken over, as the newest read of the reports says. */
+  #takeovers: FleetLook["takeovers"] = [];
+  /** When the members of the fleet last changed, and the version then. */
+  #changed: { readonly version: string | undefined; readonly at: number } | undefined;
   /** Wakes the readers that wait. */
   #wake = new AbortController();
 
@@ -67,14 +76,26 @@ export class FleetEvents {
    */
   async open(after: string | undefined): Promise<(signal: AbortSignal) => AsyncIterable<readonly FleetEvent[]>> {
     if (this.#readers >= MOST_READERS) throw fixedError("unavailable", "tooManyFollowers");
-    // The first reader for a while learns nothing of the time before.
-    if (this.#looking === undefined) await this.#look();
+    this.#readers++;
+    try {
+      // The first reader for a while learns nothing of the time before. Others share its look.
+      if (this.#looking === undefined) {
+        await (this.#first ??= this.#look().finally(() => (this.#first = undefined)));
+        this.#looking ??= this.#keepLooking();
+      }
+    } catch (error) {
+      this.#leave();
+      throw error;
+    }
     return (signal) => this.#follow(this.#numberOf(after), signal);
   }
 
+  #leave(): void {
+    this.#readers--;
+    this.#leftAt = this.#world.now();
+  }
+
   async *#follow(from: number | undefined, signal: AbortSignal): AsyncIterable<readonly FleetEvent[]> {
-    this.#readers++;
-    this.#looking ??= this.#keepLooking();
     try {
       let at = from ?? this.#number;
       const first = this.#snapshot;
@@ -90,8 +111,7 @@ export class FleetEvents {
         else await this.#nextLook(signal);
       }
     } finally {
-      this.#readers--;
-      this.#leftAt = this.#world.now();
+      this.#leave();
     }
   }
 
@@ -107,18 +127,14 @@ export class FleetEvents {
   }
 
   async #look(): Promise<void> {
-    const { redis, fleet: watch } = this.#settings;
-    const [fleet, { reports, past }] = await Promise.all([
-      watch.describe(""),
-      orUnavailable(redis, () => readReports(redis)),
-    ]);
-    const totals = totalsOf([...reports, ...past]);
-    const takeovers = fleet.models.map((model) => ({ ...model, count: totals(model).of.takeovers }));
-    const look: FleetLook = { fleet, takeovers, hasLeft: (worker) => watch.hasLeft(worker) };
+    const { fleet: watch } = this.#settings;
+    const [fleet] = await Promise.all([watch.describe(""), this.#readTakeovers()]);
+    const look: FleetLook = { fleet, takeovers: this.#takeovers, hasLeft: (worker) => watch.hasLeft(worker) };
     const text = JSON.stringify(look.fleet);
+    const compared = JSON.stringify(withoutLoads(look.fleet));
     const changes = this.#before === undefined ? [] : changesBetween(this.#before.look, look);
-    const isNew = text !== this.#before?.text;
-    this.#before = { look, text };
+    const isNew = compared !== this.#before?.text;
+    this.#before = { look, text: compared };
     const at = new Date().toISOString();
     for (const { event, data } of changes) this.#events.push(this.#numbered(event, JSON.stringify({ at, ...data })));
     this.#events = this.#events.slice(-MOST_EVENTS);
@@ -126,6 +142,20 @@ export class FleetEvents {
     if (changes.length === 0 && !isNew) return;
     this.#wake.abort();
     this.#wake = new AbortController();
+  }
+
+  /** Reports of a large fleet are long, and a takeover follows only on a change of the members. */
+  async #readTakeovers(): Promise<void> {
+    const { redis, fleet } = this.#settings;
+    const now = this.#world.now();
+    if (this.#changed?.version !== fleet.version) this.#changed = { version: fleet.version, at: now };
+    if (now - (this.#changed?.at ?? now) > TAKEOVERS_MS) return;
+    const { reports, past } = await orUnavailable(redis, () => readReports(redis));
+    const totals = totalsOf([...reports, ...past]);
+    const versions = fleet.directory
+      .all()
+      .map(({ name, version }) => [`${name}/${version}`, { name, version }] as const);
+    this.#takeovers = [...new Map(versions).values()].map((one) => ({ ...one, count: totals(one).of.takeovers }));
   }
 
   #numbered(event: FleetEvent["event"], data: string): Numbered {
@@ -152,4 +182,10 @@ export class FleetEvents {
       if (signal.aborted || news.aborted) end();
     });
   }
+}
+
+/** The load of a process changes all the time, and is no news by itself. */
+function withoutLoads({ gateways, jobs, ...fleet }: FleetDescription): object {
+  const plain = (processes: FleetDescription["gateways"] = []) => processes.map(({ load: _, ...one }) => one);
+  return { ...fleet, gateways: plain(gateways), jobs: plain(jobs) };
 }

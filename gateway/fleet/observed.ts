@@ -67,12 +67,15 @@ function samplesOf(cells: Cells, seen: Observed): Readonly<Record<ObservedName, 
       ...ofModels((model) => ratio(load(`s:${model}`).requests, limits.liveSequences), { limit: "sequences" }),
     ],
     baton_sequences: sequenceModels(workers, lapsed).flatMap((model) => {
-      const hibernating = beside.buckets?.hibernating.get(model) ?? 0;
+      const all = load(`s:${model}`).requests;
+      const hibernating = all === 0 ? 0 : beside.buckets?.hibernating.get(model);
       // A sequence has one request at a time that is ready, parked or running.
       const own = versions.filter(({ name }) => name === model);
       const busy = own.reduce((sum, { ready, parked, running }) => sum + ready + parked + running, 0);
-      const live = Math.max(0, load(`s:${model}`).requests - busy - hibernating);
-      return Object.entries({ live, busy, hibernating }).map(([state, value]) => ({ labels: { model, state }, value }));
+      // As long as it is unknown how many hibernate, it is unknown how many are idle in memory.
+      const known =
+        hibernating === undefined ? { busy } : { busy, hibernating, live: Math.max(0, all - busy - hibernating) };
+      return Object.entries(known).map(([state, value]) => ({ labels: { model, state }, value }));
     }),
     baton_delayed_jobs: one(load("later").requests),
     baton_jobs: [{ labels: { state: "scheduled" }, value: load("later").requests }],

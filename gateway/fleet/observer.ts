@@ -27,6 +27,8 @@ import type { FleetWatch } from "./watch.js";
 const AFTER_MS = 10;
 /** One of so many rounds reads the list of processes, which changes rarely. */
 const ROUNDS_PER_LIST = 6;
+/** A point that stands for more than this says nothing of the work since the point before, in ms. */
+const LONGEST_STEP_MS = 2 * STEP_MS;
 
 export interface ObserverSettings {
   readonly redis: RedisClient;
@@ -140,8 +142,10 @@ export class Observer {
     };
     show(cells, seen);
     const now = { sums: await this.#sums(reports), at: this.#world.now() };
-    await appendPoint(redis, pointOf(seen, this.#before, now));
+    // After rounds that failed, the sums since the last one are no work of one step.
+    const before = now.at - (this.#before?.at ?? -Infinity) < LONGEST_STEP_MS ? this.#before : undefined;
     this.#before = now;
+    await appendPoint(redis, pointOf(seen, before, now));
   }
 
   async #countProcesses(): Promise<void> {
@@ -177,5 +181,5 @@ function sumsOf(parts: readonly ReportPart[]): SumsAt["sums"] {
 }
 
 function hasFallen(before: SumsAt["sums"] | undefined, sums: SumsAt["sums"]): boolean {
-  return [...(before ?? [])].some(([model, { success }]) => (sums.get(model)?.success ?? success) < success);
+  return [...(before ?? [])].some(([model, { success }]) => (sums.get(model)?.success ?? 0) < success);
 }

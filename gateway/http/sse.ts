@@ -83,7 +83,8 @@ export function openSse(outgoing: ServerResponse, options: SseOptions): SseStrea
     ...options.headers,
   });
   outgoing.flushHeaders();
-  const left = countStreamReader(options.countsAs ?? "sse");
+  // Events of the fleet are no stream of a request.
+  const left = options.requestId === undefined ? () => undefined : countStreamReader(options.countsAs ?? "sse");
   const stream = new EventStream(outgoing, options.timing ?? usualTiming, left);
   if (options.resumable === true) endWhenStopping(outgoing, () => stream.retire());
   endWithKey(outgoing, ({ code, message }) => {

@@ -22,7 +22,10 @@ describe("the share of requests to trace", () => {
   });
 
   it("of a request that names no model is the deployment's", () => {
-    expect(ratesWith({ ":rate": "5", "a:rate": "2" }).sampleOf(undefined)).toBe(0.2);
+    for (const none of [undefined, ""]) {
+      expect(ratesWith({ ":rate": "5", "a:rate": "2" }).sampleOf(none)).toBe(0.2);
+      expect(ratesWith({ ":level": "OFF" }).sampleOf(none)).toBeUndefined();
+    }
   });
 });
 

@@ -26,7 +26,7 @@ export class TraceRates {
 
   /**
    * The share of a model's requests to trace if their clients do not decide, from 0 to 1.
-   * @param model undefined if the request names none
+   * @param model undefined or empty if the request names none
    * @returns undefined if no request of the model is traced
    */
   sampleOf(model: string | undefined): number | undefined {
@@ -53,6 +53,7 @@ export class TraceRates {
   /** The value of the model goes before the value of the deployment. */
   #changed(model: string | undefined, setting: "level" | "rate"): string | undefined {
     const fields = this.#fields;
-    return (model && fields.get(traceField(model, setting))) ?? fields.get(traceField(undefined, setting));
+    const own = model === undefined || model === "" ? undefined : fields.get(traceField(model, setting));
+    return own ?? fields.get(traceField(undefined, setting));
   }
 }

@@ -33,7 +33,12 @@ export async function changeTraceFields(
   const key = registryKeys.tracing;
   const given = [...changes].flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const]));
   const reset = [...changes.keys()].filter((name) => changes.get(name) === undefined);
-  if (given.length > 0 && (await redis.hlen(key)) + given.length > MOST_FIELDS) return undefined;
+  // The deployment's own values always have room: an operator must be able to switch traces off.
+  const ofModels = given.map(([name]) => name).filter((name) => !name.startsWith(":"));
+  if (ofModels.length > 0) {
+    const [count, known] = await Promise.all([redis.hlen(key), redis.hmget(key, ...ofModels)]);
+    if (count + known.filter((value) => value === null).length > MOST_FIELDS) return undefined;
+  }
   if (reset.length > 0) await redis.hdel(key, ...reset);
   if (given.length > 0) await redis.hset(key, ...given.flat());
   return new Map(Object.entries(await redis.hgetall(key)));

@@ -25,7 +25,7 @@ describe("a look beside the queue", () => {
     const found = await lookBeside(asked(), 0, {});
     const { servers = [], ...others } = found;
     expect(others).toEqual({
-      buckets: { hibernating: new Map(), dead: 0, events: 0 },
+      buckets: { hibernating: new Map(), asked: new Set(), dead: 0, events: 0 },
       webhooks: { pending: 0, oldestMs: 0 },
       batches: new Map(),
       budgets: undefined,
@@ -68,6 +68,7 @@ describe("a look beside the queue", () => {
         [lane.model, 2],
         ["other", 0],
       ]),
+      asked: new Set([lane.model, "other"]),
       dead: 2,
       events: 1,
     });
@@ -82,13 +83,30 @@ describe("a look beside the queue", () => {
     expect(found.budgets).toEqual(new Map([["a", { jobs: 0.5 }]]));
   });
 
+  it("reads the budgets of some tenants in turn, and leaves out one that cannot be read", async () => {
+    const tenants = Array.from({ length: 10 }, (_, i) => `t${i}`);
+    const read: string[] = [];
+    const budgetsOf = async (tenant: string) => {
+      read.push(tenant);
+      if (tenant === "t3") throw new Error("unreadable");
+      return { jobs: 0.5 };
+    };
+    const first = await lookBeside(asked({ tenants, budgetsOf }), 1, {});
+    expect(read).toEqual(tenants.slice(0, 8));
+    const second = await lookBeside(asked({ tenants, budgetsOf }), 3, first);
+    expect(read.slice(8)).toEqual(["t8", "t9", ...tenants.slice(0, 6)]);
+    expect(second.budgets?.get("t7")).toEqual({ jobs: 0.5 });
+    expect(second.budgets?.get("t3")).toEqual({});
+    expect(second.budgets?.size).toBe(10);
+  });
+
   it("drops a part that it cannot read, and keeps a part whose turn has not come", async () => {
     await lab.redis.set(webhookKeys.pending, "a person wrote this");
     const before = await lookBeside(asked(), 0, {});
     expect(before.webhooks).toBeUndefined();
     expect(before.batches).toBeDefined();
     await lab.redis.del(webhookKeys.pending);
-    expect(await lookBeside(asked(), 7, before)).toEqual(before);
+    expect(await lookBeside(asked(), 19, before)).toEqual(before);
     expect((await lookBeside(asked(), 9, before)).webhooks).toEqual({ pending: 0, oldestMs: 0 });
   });
 });

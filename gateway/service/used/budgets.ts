@@ -18,7 +18,7 @@ export async function usedBudgets(
   const budget = budgetOf(undefined, limited, undefined);
   if (budget === undefined) return {};
   const { quotas = [] } = budget;
-  const used = await usedBy(place, { tenant: limited.id, budget });
+  const used = await usedBy(place, { tenant: limited.id, budget }, new Set(Object.keys(limited.limits)));
   return { ...partsOf(budget, used), ...(await quotaPart(place, quotas)) };
 }
 

@@ -52,11 +52,21 @@ export interface Used {
   readonly file_bytes: number;
 }
 
+const NO_FILES = { files: 0, bytes: 0, allBytes: 0 };
 /** A look takes no tokens. */
 const NO_CHARGE = { cost: 0, prompt: 0, choices: 0 };
 
-/** @throws InferenceError `unavailable` */
-export function usedBy({ redis, buckets, readers: open }: UsedPlace, { tenant, budget }: UsedCaller): Promise<Used> {
+/**
+ * @param only the limits that the caller of this function wants; absent: all. Others are 0
+ * @throws InferenceError `unavailable`
+ */
+export function usedBy(
+  { redis, buckets, readers: open }: UsedPlace,
+  { tenant, budget }: UsedCaller,
+  only?: ReadonlySet<string>,
+): Promise<Used> {
+  const count = <Counted>(limits: readonly string[], read: () => Promise<Counted>, none: Counted) =>
+    only === undefined || limits.some((limit) => only.has(limit)) ? read() : none;
   const { rates = [], tokens = [], generations = [], readers = [] } = budget ?? {};
   const terms = {
     rates: [...rates, ...tokens.map((rate) => ({ ...rate, charge: NO_CHARGE }))],
@@ -65,11 +75,11 @@ export function usedBy({ redis, buckets, readers: open }: UsedPlace, { tenant, b
   return askRedis(async () => {
     const [{ standings, loads }, sequences, schedules, webhooks, batches, files] = await Promise.all([
       readUsed(redis, buckets, terms),
-      countHeld(redis, buckets, tenant),
-      countSchedules(redis, tenant),
-      countWebhooks(redis, tenant),
-      countOpenBatches(redis, tenant),
-      readSums(redis, tenant),
+      count(["live_sequences"], () => countHeld(redis, buckets, tenant), 0),
+      count(["schedules"], () => countSchedules(redis, tenant), 0),
+      count(["webhooks"], () => countWebhooks(redis, tenant), 0),
+      count(["batches"], () => countOpenBatches(redis, tenant), 0),
+      count(["files", "file_bytes"], () => readSums(redis, tenant), NO_FILES),
     ]);
     const [queued, later, ...running] = loads;
     return {

@@ -7,7 +7,7 @@
 --   ARGV.models  of which to count the hibernating sequences, with a space behind each name
 --   Returns {requests set aside, events, {hibernating sequences of each model}}
 --     hibernating: workers have brought the states to disk, by the time in the live set that they
---                  have reached (hibernationKeys in keys.ts)
+--                  have reached (hibernationKeys in keys.ts); -1 if the script may not read that time
 local dead, events, hibernating = 0, 0, {}
 for i = 1, #KEYS.buckets do
   local noted = KEYS.buckets[i].noted
@@ -23,8 +23,9 @@ for i = 1, #KEYS.buckets do
     local reached = redis.pcall('GET', 'hibernated:' .. base)
     local isTime = type(reached) == 'string' and tonumber(reached)
     place = place + 1
-    hibernating[place] = (hibernating[place] or 0)
-      + (isTime and redis.call('ZCOUNT', 'live:' .. base, '-inf', reached) or 0)
+    local before = hibernating[place] or 0
+    if type(reached) == 'table' and reached.err or before < 0 then hibernating[place] = -1
+    else hibernating[place] = before + (isTime and redis.call('ZCOUNT', 'live:' .. base, '-inf', reached) or 0) end
   end
 end
 return {dead, events, hibernating}

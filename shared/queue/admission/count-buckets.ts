@@ -9,18 +9,23 @@ export interface BucketCounts {
   readonly dead: number;
   /** Events that no jobs process has handled. */
   readonly events: number;
-  /** How many sequences hibernate, in the order of the models. */
-  readonly hibernating: readonly number[];
+  /** How many sequences hibernate, in the order of the models; undefined if Redis may not say. */
+  readonly hibernating: readonly (number | undefined)[];
 }
 
 const script = defineScript(
   new URL("./count-buckets.lua", import.meta.url),
   (reply): BucketCounts => {
     const [dead, events, hibernating] = list(reply);
-    return { dead: integer(dead), events: integer(events), hibernating: list(hibernating).map(integer) };
+    return { dead: integer(dead), events: integer(events), hibernating: list(hibernating).map(countOf) };
   },
   { keys: [{ buckets: ["noted", "events"] }], args: ["models"], readsOnly: true },
 );
+
+function countOf(reply: unknown): number | undefined {
+  const count = integer(reply);
+  return count < 0 ? undefined : count;
+}
 
 /**
  * The sums over some buckets, with one command for each slot.
@@ -46,6 +51,9 @@ export async function countBuckets(
   return {
     dead: sum(({ dead }) => dead),
     events: sum(({ events }) => events),
-    hibernating: models.map((_, i) => sum(({ hibernating }) => hibernating[i] ?? 0)),
+    hibernating: models.map((_, i) => {
+      const counts = counted.map(({ hibernating }) => hibernating[i]);
+      return counts.includes(undefined) ? undefined : sum(({ hibernating }) => hibernating[i] ?? 0);
+    }),
   };
 }

@@ -1,7 +1,7 @@
 #!lua flags=no-writes,allow-oom
 -- look-at-lane.lua: count what a lane holds, and find how long its oldest request has waited. Takes
 -- four commands, and looks into no more than a few requests. If the model has priority levels and
--- requests are parked, one command more for each rank, and for each of some tenants in a rank.
+-- requests are parked, at most two commands more for each rank, and 64 for tenants.
 --   KEYS.ready   stream
 --   KEYS.parked  hash
 --   KEYS.queue   zset of ranks; parking.lua has the keys below it
@@ -11,9 +11,9 @@
 --            requests by level}
 --     since when: Redis ms of the admission of the oldest request that waits. Without a waiting
 --                 entry, that of the oldest of some parked requests
---     by level:   of the first levels, and of the first tenants of each; a list from level 1 on,
---                 empty if the model has no levels or nothing is parked
-local PARKED_LOOK, MOST_LEVELS, MOST_TENANTS = 8, 16, 256
+--     by level:   of the first levels, from level 1 on; empty if the model has no levels or nothing
+--                 is parked
+local PARKED_LOOK, MOST_LEVELS, MOST_TENANTS = 8, 16, 64
 
 -- Returns nil for a request of a gateway that does not say how long it may wait.
 local function admittedAt(facts, frame)
@@ -22,17 +22,21 @@ local function admittedAt(facts, frame)
   return wait and tonumber(deadline) - tonumber(wait)
 end
 
--- A level has two ranks (records/requests.ts).
+-- A level has two ranks (records/requests.ts). If a rank has more tenants than are looked at, these
+-- stand for all.
 local function parkedByLevel(levels)
-  local counts = {}
-  for level = 1, math.min(levels, MOST_LEVELS) do
-    counts[level] = 0
-    for rank = 2 * level, 2 * level + 1 do
-      local ranked = KEYS.queue .. ':' .. rank
-      local tenants = redis.pcall('ZRANGE', ranked, 0, MOST_TENANTS - 1)
-      for _, tenant in ipairs(tenants.err and {} or tenants) do
-        counts[level] = counts[level] + redis.call('ZCARD', ranked .. ':' .. tenant)
-      end
+  local counts, left = {}, MOST_TENANTS
+  for level = 1, math.min(levels, MOST_LEVELS) do counts[level] = 0 end
+  local ranks = levels > 0 and redis.pcall('ZRANGE', KEYS.queue, 0, 2 * MOST_LEVELS) or {}
+  for i, rank in ipairs(ranks.err and {} or ranks) do
+    local level, ranked, parked = math.floor(tonumber(rank) / 2), KEYS.queue .. ':' .. rank, 0
+    local share = math.max(1, math.floor(left / (#ranks - i + 1)))
+    local tenants = redis.pcall('ZRANGE', ranked, 0, share - 1)
+    if counts[level] and not tenants.err and #tenants > 0 then
+      for _, tenant in ipairs(tenants) do parked = parked + redis.call('ZCARD', ranked .. ':' .. tenant) end
+      local all = #tenants < share and #tenants or redis.call('ZCARD', ranked)
+      counts[level] = counts[level] + math.floor(parked * all / #tenants + 0.5)
+      left = left - #tenants
     end
   end
   return counts
