@@ -23,7 +23,7 @@ export interface PagesCost {
   readonly worker: PageCost;
   /** CPU for the text of the worker's page, in ms: for so long the event loop stands still. */
   readonly pauseMs: number;
-  /** Commands of Redis that 100 scrapes sent, over those of an idle fleet in the same time. */
+  /** Commands of Redis in a second with ten scrapes, over those in a second without. */
   readonly commands: number;
   readonly checked: number;
   readonly wrong: number;
@@ -31,6 +31,7 @@ export interface PagesCost {
 
 const MODELS = 100;
 const SCRAPES = 100;
+const SECONDS = 7;
 /** The kernel counts CPU in ticks of 10 ms, so a figure needs hundreds of milliseconds. */
 const READY_MS = 60_000;
 
@@ -56,19 +57,14 @@ export async function measurePages(within: string): Promise<PagesCost> {
       copies.map(({ name }) => name),
     );
     return await asking(fleet.redis, async (redis) => {
-      const idle = await commandsWhile(redis, () => pause(2_000));
-      const since = performance.now();
-      let costs: readonly PageCost[] = [];
-      const sent = await commandsWhile(redis, async () => {
-        costs = [await costOf(gateway), await costOf(worker)];
-      });
+      const costs = [await costOf(gateway), await costOf(worker)];
       const [ofGateway, ofWorker] = costs;
       if (ofGateway === undefined || ofWorker === undefined) throw new Error("nothing was measured");
       return {
         gateway: ofGateway,
         worker: ofWorker,
         pauseMs: pauseOf(MODELS),
-        commands: Math.max(0, sent - (idle * (performance.now() - since)) / 2_000),
+        commands: await commandsOfScrapes(redis, await metricsOf(gateway)),
         checked: 2 * SCRAPES,
         wrong: 0,
       };
@@ -116,6 +112,22 @@ function pauseOf(models: number): number {
     return (user + system) / 1_000;
   });
   return median(times);
+}
+
+/** The fleet has rounds of its own, so medians of seconds are compared. */
+async function commandsOfScrapes(redis: Redis, url: string): Promise<number> {
+  const seconds = { idle: [] as number[], scraped: [] as number[] };
+  for (let i = 0; i < SECONDS; i++) {
+    seconds.idle.push(await commandsWhile(redis, () => pause(1_000)));
+    const scrape = async () => {
+      for (let n = 0; n < 10; n++) {
+        await (await fetch(url)).text();
+        await pause(100);
+      }
+    };
+    seconds.scraped.push(await commandsWhile(redis, scrape));
+  }
+  return Math.max(0, median(seconds.scraped) - median(seconds.idle));
 }
 
 /** @returns how many commands Redis ran meanwhile */
