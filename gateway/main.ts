@@ -15,7 +15,6 @@ import { USUAL_PORT } from "#shared/metrics/settings.js";
 import { settingsOrExit } from "#shared/settings.js";
 import type { TraceFields } from "#shared/queue/trace-settings.js";
 import { openTracer } from "#shared/trace/open.js";
-import type { Tracer } from "#shared/trace/span.js";
 import { Audit } from "./auth/audit.js";
 import { hasScope } from "./auth/owner/scopes.js";
 import { authTerms } from "./auth/settings.js";
@@ -31,7 +30,7 @@ import { authOf, openAdministration, openAuth, type OpenedAuth } from "./open-au
 import { openApp, openObserving } from "./open-app.js";
 import { WebSocketEndpoint } from "./api/streams/websocket.js";
 import { startServer } from "./server.js";
-import { openParts, type Parts } from "./service/open.js";
+import { openParts, type Parts, type PartsOptions } from "./service/open.js";
 import { servicesOf } from "./service/services.js";
 import { usedBudgets } from "./service/used/budgets.js";
 import { FrontDoor } from "./http/traces/front-door.js";
@@ -55,7 +54,7 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
   let stopping = false;
   const audit = new Audit(name, (lines) => process.stdout.write(lines));
   lifecycle.onClose("audit", () => audit.flush());
-  const { rates, tracer, frontDoor } = await openTraces(config, name, lifecycle, log);
+  const { rates, tracerOf, frontDoor } = await openTraces(config, name, lifecycle, log);
   const auth = authOf(terms, config);
   const certificates = openCertificates(config, (fields, line) => log.warn(fields, line));
   lifecycle.onClose("certificates", () => certificates?.close());
@@ -69,7 +68,7 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
   const leave = () => lifecycle.close();
   const onTracing = (fields: TraceFields) => rates.take(fields);
   const parts = await openParts(
-    { kind: "gateway", name, config, auth, leave, audit, metrics, onTracing, tracer, log },
+    { kind: "gateway", name, config, auth, leave, audit, metrics, onTracing, tracerOf, log },
     lifecycle,
   );
   const shared = servicesOf(parts, config, log, audit);
@@ -155,7 +154,7 @@ async function isOperator(keys: Guard, incoming: IncomingMessage): Promise<boole
 
 interface OpenedTraces {
   readonly rates: TraceRates;
-  readonly tracer?: Tracer;
+  readonly tracerOf?: PartsOptions["tracerOf"];
   readonly frontDoor?: FrontDoor;
 }
 
@@ -175,7 +174,7 @@ async function openTraces(
   const rates = new TraceRates(tracer !== undefined, config.BATON_TRACE_SAMPLE);
   if (tracer === undefined) return { rates };
   lifecycle.onClose("traces", () => tracer.close());
-  return { rates, tracer, frontDoor: new FrontDoor(tracer, rates) };
+  return { rates, tracerOf: (model: string) => rates.tracerOf(model, tracer), frontDoor: new FrontDoor(tracer, rates) };
 }
 
 async function main(): Promise<void> {

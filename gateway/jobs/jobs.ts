@@ -75,7 +75,7 @@ export class Jobs implements JobLooks {
    * @throws InferenceError `job_not_retryable` if the job has changed, or its body is gone
    */
   async runAgain(job: RequestAddress, view: JobView, waitMs: number, terms: JobTerms): Promise<void> {
-    const { queue, jobTtlMs, tracer } = this.#settings;
+    const { queue, jobTtlMs, tracerOf } = this.#settings;
     const options = JSON.parse(view.options) as JobOptions;
     const fields = ["body", "labels", "trace"] as const;
     const [body, labels, trace] = await askRedis(() => queue.redis.hmgetBuffer(jobKey(job), ...fields));
@@ -93,7 +93,7 @@ export class Jobs implements JobLooks {
     const address = view.made === 0 ? job : { ...job, request: `${job.request}-${view.made + 1}` };
     // Keeps the job at least as long as Redis keeps idempotency keys.
     const settings = { ...this.#settings, jobTtlMs: Math.max(jobTtlMs, queue.idempotencyTtlMs) };
-    const traced = tracedRun(run, tracer, readTraceparent(trace?.toString()));
+    const traced = tracedRun(run, tracerOf?.(job.model), readTraceparent(trace?.toString()));
     await submitJob(settings, traced, address, { part, asked: "", labels: parseLabels(labels?.toString()) });
   }
 

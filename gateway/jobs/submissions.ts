@@ -38,8 +38,8 @@ export interface SubmissionSettings extends JobSettings {
   readonly publishesLabels: boolean;
   readonly box: SecretBox;
   readonly hooks: WebhookTerms;
-  /** Absent if the process makes no traces. */
-  readonly tracer?: Tracer | undefined;
+  /** Gives the tracer for runs of a model, if they are traced; absent without traces. */
+  readonly tracerOf?: ((model: string) => Tracer | undefined) | undefined;
 }
 
 /** Reads jobs and renders their views. */
@@ -177,7 +177,7 @@ export class Submissions {
     tick?: StoredJob["tick"],
   ): Promise<ToldJob & { readonly isReplayed: boolean }> {
     const { run, shown, timeoutMs } = prepared;
-    const { queue, box, publishesLabels, tracer } = this.#settings;
+    const { queue, box, publishesLabels, tracerOf } = this.#settings;
     const address = jobAddress(run.request, queue);
     const ofTick = tick && { schedule: tick.schedule, tick: String(tick.at) };
     const own = webhook && recordedWebhook(box, address.tenant, encodeJobId(address), webhook);
@@ -201,7 +201,11 @@ export class Submissions {
     const asked = JSON.stringify([type, options, shown, timeoutMs, ...(webhook ? [webhook.digest] : [])]);
     const said =
       due === undefined
-        ? await submitJob(this.#settings, tracedRun(run, tracer, submission), address, { part, asked, labels })
+        ? await submitJob(this.#settings, tracedRun(run, tracerOf?.(address.model), submission), address, {
+            part,
+            asked,
+            labels,
+          })
         : await submitLater(this.#settings, run, address, { record, asked, due });
     const secret = webhook && "url" in webhook.shown ? await this.#secretOf(address) : undefined;
     return { ...(await this.#jobs.tellQueued(address, secret)), isReplayed: said === "known" };

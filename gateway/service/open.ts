@@ -17,7 +17,6 @@ import { connectBus, type Bus, type BusSettings } from "#shared/nats/connect.js"
 import { connectRedis, whenReady, type RedisClient, type RedisSettings } from "#shared/redis/connect.js";
 import { localAddress } from "#shared/redis/local-address.js";
 import { checkServer } from "#shared/redis/server.js";
-import type { Tracer } from "#shared/trace/span.js";
 import { AdmissionBatcher } from "../admission/batcher.js";
 import { Deadlines } from "../admission/deadlines.js";
 import type { EnqueueSettings } from "../admission/enqueue.js";
@@ -33,6 +32,7 @@ import { GoneBack } from "../fleet/gone-back.js";
 import { FleetWatch, type FleetSettings } from "../fleet/watch.js";
 import { defaultLimits, type Limits } from "../formats/limits.js";
 import { Jobs } from "../jobs/jobs.js";
+import type { SubmissionSettings } from "../jobs/submissions.js";
 import { ParseThread } from "../formats/kserve/parse-thread.js";
 import { RequestReader } from "../formats/kserve/request-reader.js";
 import { TensorPrinter } from "../formats/kserve/tensor-printer.js";
@@ -68,8 +68,8 @@ export interface PartsOptions {
   readonly metrics?: MetricsPlace | undefined;
   /** Absent if the process decides about no traces; see `FleetSettings`. */
   readonly onTracing?: FleetSettings["onTracing"];
-  /** Absent if the process makes no traces. */
-  readonly tracer?: Tracer | undefined;
+  /** Absent if the process makes no traces; see `SubmissionSettings`. */
+  readonly tracerOf?: SubmissionSettings["tracerOf"];
   readonly log: Logger;
 }
 
@@ -241,7 +241,7 @@ async function openAdmission(
 
 /** Opens the records of Baton's nouns. */
 function openNouns(
-  { kind, name, config, tracer, log }: PartsOptions,
+  { kind, name, config, tracerOf, log }: PartsOptions,
   parts: Links & Admitting & Pick<Parts, "parseThread" | "printThread" | "limits">,
   lifecycle: Lifecycle,
 ): Pick<Parts, "jobs" | "schedules" | "webhooks" | "files" | "batches" | "box"> {
@@ -264,7 +264,7 @@ function openNouns(
     publishesLabels: publishesLabels(kind, config),
     box,
     hooks,
-    tracer,
+    tracerOf,
   });
   const store = openStore({
     url: config.BATON_FILES_URL,

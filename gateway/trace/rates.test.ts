@@ -29,6 +29,15 @@ describe("the share of requests to trace", () => {
   });
 });
 
+describe("a request that was sampled before", () => {
+  it("is traced unless an operator has switched traces off", () => {
+    const tracer = {} as Parameters<TraceRates["tracerOf"]>[1];
+    expect(ratesWith({ ":rate": "0" }).tracerOf("a", tracer)).toBe(tracer);
+    expect(ratesWith({ ":level": "OFF" }).tracerOf("a", tracer)).toBeUndefined();
+    expect(ratesWith({ "b:level": "OFF" }).tracerOf("a", tracer)).toBe(tracer);
+  });
+});
+
 describe("the shown values", () => {
   it.each([
     [0.01, "100"],

@@ -3,6 +3,7 @@
  * the level or the rate for the deployment or for a model.
  */
 import { traceField, type TraceFields } from "#shared/queue/trace-settings.js";
+import type { Tracer } from "#shared/trace/span.js";
 
 /** `OFF`: no request is traced, even if its client records the trace. */
 export type TraceLevel = "TIMESTAMPS" | "OFF";
@@ -35,6 +36,11 @@ export class TraceRates {
     const rate = this.#changed(model, "rate");
     if (rate === undefined) return this.#sample;
     return rate === "0" ? 0 : 1 / Number(rate);
+  }
+
+  /** Gives the tracer for requests that were sampled before, unless an operator has switched it off. */
+  tracerOf(model: string, tracer: Tracer): Tracer | undefined {
+    return this.level(model) === "OFF" ? undefined : tracer;
   }
 
   /** @param model undefined for the whole deployment */

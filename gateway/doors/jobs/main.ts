@@ -17,6 +17,7 @@ import type { RequestAddress } from "#shared/queue/address.js";
 import { connectBlockingReader, connectForQueue, type RedisClient } from "#shared/redis/connect.js";
 import { delay } from "#shared/retry.js";
 import { settingsOrExit } from "#shared/settings.js";
+import type { TraceFields } from "#shared/queue/trace-settings.js";
 import { openTracer } from "#shared/trace/open.js";
 import { WaitingClients } from "../../admission/client-calls.js";
 import { Audit } from "../../auth/audit.js";
@@ -26,6 +27,7 @@ import { dueJobRunner } from "../../jobs/due.js";
 import { RequestReader } from "../../formats/kserve/request-reader.js";
 import { TensorPrinter } from "../../formats/kserve/tensor-printer.js";
 import { openParts, type Parts } from "../../service/open.js";
+import { TraceRates } from "../../trace/rates.js";
 import { parseRanges } from "../../webhooks/addresses.js";
 import { BatchFiles } from "./batch-runs/batch-files.js";
 import { BatchQueue, type BatchQueueSettings } from "./batch-queue.js";
@@ -59,7 +61,12 @@ async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
     onDropped: droppedSpans(cells),
   });
   if (tracer !== undefined) lifecycle.onClose("traces", () => tracer.close());
-  const parts = await openParts({ kind: "jobs", name, config, audit, metrics, tracer, log }, lifecycle);
+  const rates = new TraceRates(tracer !== undefined, config.BATON_TRACE_SAMPLE);
+  const traces = tracer && {
+    onTracing: (fields: TraceFields) => rates.take(fields),
+    tracerOf: (model: string) => rates.tracerOf(model, tracer),
+  };
+  const parts = await openParts({ kind: "jobs", name, config, audit, metrics, ...traces, log }, lifecycle);
   const { link, redis, deployment, fleet, jobs, schedules, webhooks, files, box } = parts;
   const { buckets, secret } = deployment;
 
