@@ -27,6 +27,13 @@ export interface Polled<Answer> {
   refresh(): void;
 }
 
+/**
+ * Takes the answers that the gateway sends by itself after the first one. While a feed runs, the
+ * page does not read. A feed returns at once if the gateway sends none.
+ * @throws Refusal or Away
+ */
+export type Feed<Answer> = (first: Answer, take: (answer: Answer) => void, signal: AbortSignal) => Promise<void>;
+
 /** @param failures in a row, at least one */
 export function pauseAfter(failures: number): number {
   return Math.min(FIRST_PAUSE_MS * 2 ** (failures - 1), LONGEST_PAUSE_MS);
@@ -52,10 +59,11 @@ export function usePolledBy<Answer>(
   name: string,
   load: (signal: AbortSignal) => Promise<Answer>,
   restOf: (answer: Answer) => number = () => EVERY_MS,
+  feed: Feed<Answer> = () => Promise.resolve(),
 ): Polled<Answer> {
   let poll = polls.get(name) as Poll<Answer> | undefined;
   if (poll === undefined) {
-    poll = new Poll(load, restOf, () => {
+    poll = new Poll(load, restOf, feed, () => {
       if (polls.size > MOST_REMEMBERED) polls.delete(name);
     });
     polls.set(name, poll as Poll<unknown>);
@@ -71,6 +79,7 @@ class Poll<Answer> implements Polled<Answer> {
   readonly error = signal<Error | undefined>(undefined);
   readonly #load: (signal: AbortSignal) => Promise<Answer>;
   readonly #restOf: (answer: Answer) => number;
+  readonly #feed: Feed<Answer>;
   readonly #onHidden: () => void;
   #failures = 0;
   #shown = 0;
@@ -81,10 +90,12 @@ class Poll<Answer> implements Polled<Answer> {
   constructor(
     load: (signal: AbortSignal) => Promise<Answer>,
     restOf: (answer: Answer) => number,
+    feed: Feed<Answer>,
     onHidden: () => void,
   ) {
     this.#load = load;
     this.#restOf = restOf;
+    this.#feed = feed;
     this.#onHidden = onHidden;
   }
 
@@ -126,11 +137,17 @@ class Poll<Answer> implements Polled<Answer> {
     try {
       const answer = await this.#load(reading.signal);
       if (reading.signal.aborted) return;
-      this.answer.value = answer;
-      this.at.value = Date.now();
-      this.error.value = undefined;
+      this.#take(answer);
+      const fedSince = performance.now();
+      const take = (next: Answer): void => {
+        this.#take(next);
+        this.#failures = 0;
+      };
+      await this.#feed(answer, take, reading.signal);
+      if (reading.signal.aborted) return;
       this.#failures = 0;
-      rest = this.#restOf(answer);
+      // After a feed that has ended, the next read is due at once.
+      rest = this.#restOf(answer) - (performance.now() - fedSince);
     } catch (error) {
       if (reading.signal.aborted) return;
       this.error.value = error instanceof Error ? error : new Error(String(error));
@@ -138,6 +155,12 @@ class Poll<Answer> implements Polled<Answer> {
     }
     if (this.#failures > 0) this.#timer = setTimeout(() => this.refresh(), pauseAfter(this.#failures));
     else if (rest < Infinity) this.#timer = setTimeout(this.#takeTurn, rest);
+  }
+
+  #take(answer: Answer): void {
+    this.answer.value = answer;
+    this.at.value = Date.now();
+    this.error.value = undefined;
   }
 
   /** Of several polls whose pauses have ended, the first reads, and the others wait on. */

@@ -25,9 +25,11 @@ inBrowser("the page Settings", () => {
     await page.getByRole("searchbox").fill("baton_console");
     await row(page, "BATON_CONSOLE").waitFor();
     expect(new URL(page.url()).hash).toBe("#/settings?show=all&q=baton_console");
-    await expect.poll(() => page.getByRole("grid").getAttribute("aria-rowcount")).toBe("2");
+    await expect.poll(() => page.getByRole("grid", { name: "Settings" }).getAttribute("aria-rowcount")).toBe("2");
     expect(await figure(page, "Gateway").textContent()).toBe("ready");
     expect(await figure(page, "Version").textContent()).toMatch(/^<i>lap<\/i> \d+\.\d+\.\d+/);
+    const versions = page.getByRole("grid", { name: "Versions" }).locator("[data-id^='gateway/']");
+    await versions.getByText(/^\d+\.\d+\.\d+/).waitFor();
   });
 
   it.each(["NATS", "Redis"])("shows that %s is away, and that it has come back", async (name) => {

@@ -1,11 +1,12 @@
 /** Settings: whether the gateway and its brokers work, and how the gateway is set up. */
-import type { Settings } from "../../../gateway/answers.js";
+import type { Fleet, Settings } from "../../../gateway/answers.js";
 import { usePolledBy } from "../../client/poll.js";
 import { countText, Figures } from "../../view/figures.js";
 import { Grid, type Column } from "../../view/grid.js";
 import { Page } from "../../view/page.js";
 import { filter, route } from "../../view/route.js";
 import { Search } from "../../view/search.js";
+import { isWhole, useFleet } from "../fleet-state.js";
 import { useOnce } from "../once.js";
 import { readHealth, type Health } from "./health.js";
 import { shownSettings, type Setting } from "./shown.js";
@@ -41,6 +42,7 @@ function Value({ of }: { readonly of: string | null }) {
 
 export function SettingsPage() {
   const polled = usePolledBy<Health>("settings", readHealth, () => REST_MS);
+  const fleet = useFleet().answer.value;
   const server = useOnce<Server>("/v2").answer;
   const health = polled.answer.value;
   return (
@@ -64,6 +66,7 @@ export function SettingsPage() {
           ) : (
             <List settings={health.settings.settings} />
           )}
+          {fleet !== undefined && isWhole(fleet) && <Versions fleet={fleet} />}
         </>
       )}
     </Page>
@@ -76,6 +79,38 @@ function brokersOf(connections: Settings["connections"] | undefined) {
     { name: "Redis", value: connections.redis ? "connected" : "away" },
     { name: "NATS", value: connections.nats ? "connected" : "away" },
   ];
+}
+
+interface Versioned {
+  readonly role: "gateway" | "jobs";
+  readonly name: string;
+  readonly version: string;
+}
+
+const versionColumns: readonly Column<Versioned>[] = [
+  { title: "Process", width: "minmax(200px, 1.2fr)", cell: ({ name }) => <span class="mono">{name}</span> },
+  { title: "Role", width: "90px", cell: ({ role }) => <span class={`tag ${role}`}>{role}</span> },
+  { title: "Version", width: "minmax(120px, 1fr)", cell: ({ version }) => version },
+];
+
+/** The versions of all processes that say theirs, so that a user sees an update that is half done. */
+function Versions({ fleet: { gateways = [], jobs = [] } }: { readonly fleet: Fleet }) {
+  const all = [
+    ...gateways.map((one) => ({ ...one, role: "gateway" as const })),
+    ...jobs.map((one) => ({ ...one, role: "jobs" as const })),
+  ];
+  return (
+    <section class="section">
+      <h2>Versions</h2>
+      <Grid
+        name="Versions"
+        columns={versionColumns}
+        rows={all.flatMap(({ role, name, version }) => (version === undefined ? [] : [{ role, name, version }]))}
+        idOf={({ role, name }) => `${role}/${name}`}
+        empty="No process says its version."
+      />
+    </section>
+  );
 }
 
 function List({ settings }: { readonly settings: readonly Setting[] }) {
