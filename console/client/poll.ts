@@ -53,12 +53,13 @@ export function usePolled<Answer>(path: string): Polled<Answer> {
 /**
  * Does the same with an answer that takes more than one request.
  * @param name of the answer
- * @param restOf how long to rest after an answer, in ms; Infinity: until the user asks
+ * @param restOf how long to rest after an answer, in ms. Infinity means until the user asks, and
+ *   undefined as long as other polls.
  */
 export function usePolledBy<Answer>(
   name: string,
   load: (signal: AbortSignal) => Promise<Answer>,
-  restOf: (answer: Answer) => number = () => EVERY_MS,
+  restOf: (answer: Answer) => number | undefined = () => undefined,
   feed: Feed<Answer> = () => Promise.resolve(),
 ): Polled<Answer> {
   let poll = polls.get(name) as Poll<Answer> | undefined;
@@ -78,7 +79,7 @@ class Poll<Answer> implements Polled<Answer> {
   readonly at = signal<number | undefined>(undefined);
   readonly error = signal<Error | undefined>(undefined);
   readonly #load: (signal: AbortSignal) => Promise<Answer>;
-  readonly #restOf: (answer: Answer) => number;
+  readonly #restOf: (answer: Answer) => number | undefined;
   readonly #feed: Feed<Answer>;
   readonly #onHidden: () => void;
   #failures = 0;
@@ -89,7 +90,7 @@ class Poll<Answer> implements Polled<Answer> {
 
   constructor(
     load: (signal: AbortSignal) => Promise<Answer>,
-    restOf: (answer: Answer) => number,
+    restOf: (answer: Answer) => number | undefined,
     feed: Feed<Answer>,
     onHidden: () => void,
   ) {
@@ -147,7 +148,7 @@ class Poll<Answer> implements Polled<Answer> {
       if (reading.signal.aborted) return;
       this.#failures = 0;
       // After a feed that has ended, the next read is due at once.
-      rest = this.#restOf(answer) - (performance.now() - fedSince);
+      rest = (this.#restOf(answer) ?? EVERY_MS) - (performance.now() - fedSince);
     } catch (error) {
       if (reading.signal.aborted) return;
       this.error.value = error instanceof Error ? error : new Error(String(error));

@@ -4,7 +4,7 @@ import { eventOf } from "./fleet-event.js";
 const at = "2026-11-29T12:00:00.000Z";
 const textOf = (name: string, facts: object): string => eventOf("g.1", name, JSON.stringify({ at, ...facts })).text;
 
-it("says in words what has happened", () => {
+it("an event of the fleet is shown in words", () => {
   const worker = { worker: "w", host: "h" };
   expect(eventOf("g.1", "worker.joined", JSON.stringify({ at, ...worker }))).toEqual({
     id: "g.1",
@@ -24,6 +24,6 @@ it("says in words what has happened", () => {
   expect(textOf("gone_back", { error: "e" })).toBe("Redis lost what it had acknowledged: e");
 });
 
-it("shows the facts of an event that the page does not know", () => {
+it("an unknown event is shown with its facts", () => {
   expect(textOf("tea", { cups: 2 })).toBe(`{"at":"${at}","cups":2}`);
 });

@@ -30,14 +30,13 @@ const text = (title: string, width: string, pick: (row: Process) => string): Col
 });
 
 const columns: readonly Column<Process>[] = [
-  { title: "Process", width: "minmax(150px, 1.4fr)", cell: ({ name }) => <span class="mono">{name}</span> },
-  { title: "Role", width: "90px", cell: ({ role }) => <span class={`tag ${role}`}>{role}</span> },
+  { title: "Process", width: "minmax(150px, 1.2fr)", cell: ({ name }) => <span class="mono">{name}</span> },
+  { title: "Role", width: "80px", cell: ({ role }) => <span class={`tag ${role}`}>{role}</span> },
   { title: "Host", width: "minmax(90px, 1fr)", cell: ({ host, pid }) => `${host}, pid ${pid}` },
   { title: "Started", width: "150px", cell: ({ startedAt }) => <Time at={startedAt} /> },
-  text("Version", "64px", ({ version }) => version),
-  text("Load", "minmax(150px, 1.2fr)", ({ load }) => load),
-  text("Device", "minmax(80px, 1fr)", ({ device }) => device),
-  text("Serves", "minmax(90px, 1.4fr)", ({ serves }) => serves),
+  text("Version", "52px", ({ version }) => version),
+  text("Device, load", "minmax(236px, 1.6fr)", ({ device, load }) => [device, load].filter(Boolean).join(", ")),
+  text("Serves", "minmax(90px, 1.2fr)", ({ serves }) => serves),
 ];
 
 export function FleetPage() {
@@ -115,12 +114,12 @@ function Own({ fleet }: { readonly fleet: OwnFleet }) {
 
 /** The events that have come since the console was opened. */
 function Events() {
-  const none = isRefused.value ? "The gateway sends no events now." : "None since this page was opened.";
   return (
     <section class="section">
       <h2>Events</h2>
       <ul class="sheet events" role="log" aria-label="Events">
-        {events.value.length === 0 && <li class="soft">{none}</li>}
+        {isRefused.value && <li class="soft">The gateway sends no events now.</li>}
+        {events.value.length === 0 && !isRefused.value && <li class="soft">None since the console was opened.</li>}
         {events.value.map(({ id, at, kind, name, text }) => (
           <li key={id}>
             <Time at={at} />

@@ -31,9 +31,9 @@ const noLoad = {
   oldest: undefined,
 };
 const states = { served: "good", waits: "warn", failed: "bad" } as const;
-const number = (title: string, pick: (row: Row) => number | string | undefined): Column<Row> => ({
+const number = (title: string, width: number, pick: (row: Row) => number | string | undefined): Column<Row> => ({
   title,
-  width: "72px",
+  width: `${width}px`,
   isNumber: true,
   cell(row) {
     const count = pick(row);
@@ -42,18 +42,18 @@ const number = (title: string, pick: (row: Row) => number | string | undefined):
 });
 
 const columns: readonly Column<Row>[] = [
-  { title: "Model", width: "minmax(150px, 1.4fr)", cell: ({ name }) => name },
-  { title: "Version", width: "64px", cell: ({ version }) => version },
-  { title: "State", width: "76px", cell: ({ state }) => <span class={`tag ${states[state]}`}>{state}</span> },
-  { title: "Kind", width: "76px", cell: ({ kind }) => kind || <span class="none">–</span> },
-  number("Workers", ({ workers }) => workers),
-  number("Queued", ({ queued }) => queued),
-  number("Running", ({ running }) => running),
-  number("Oldest", ({ oldest }) => oldest),
-  number("Steps/s", ({ stepsPerSecond }) => stepsPerSecond),
-  number("Sequences", ({ sequences }) => sequences),
-  number("Set aside", ({ setAside }) => setAside),
-  { title: "Note", width: "minmax(80px, 1.6fr)", cell: ({ note }) => <span title={note}>{note}</span> },
+  { title: "Model", width: "minmax(110px, 1.4fr)", cell: ({ name }) => name },
+  { title: "Version", width: "54px", cell: ({ version }) => version },
+  { title: "State", width: "68px", cell: ({ state }) => <span class={`tag ${states[state]}`}>{state}</span> },
+  { title: "Kind", width: "72px", cell: ({ kind }) => kind || <span class="none">–</span> },
+  number("Workers", 58, ({ workers }) => workers),
+  number("Queued", 54, ({ queued }) => queued),
+  number("Running", 58, ({ running }) => running),
+  number("Oldest", 52, ({ oldest }) => oldest),
+  number("Steps/s", 54, ({ stepsPerSecond }) => stepsPerSecond),
+  number("Sequences", 74, ({ sequences }) => sequences),
+  number("Set aside", 64, ({ setAside }) => setAside),
+  { title: "Note", width: "minmax(56px, 1.6fr)", cell: ({ note }) => <span title={note}>{note}</span> },
 ];
 
 export interface ModelGridProps {

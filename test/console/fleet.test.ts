@@ -40,6 +40,19 @@ inBrowser("the page Fleet", () => {
     expect(texts.map((text) => /is lost|has joined/.exec(text)?.[0])).toEqual(["is lost", "has joined"]);
   });
 
+  it("asks no other path than it shows, and one at a time", async () => {
+    const seen = await browser.open(served.url);
+    const { page, asked } = seen;
+    await page.getByRole("grid", { name: "Fleet" }).waitFor();
+    await quiet(seen);
+    expect(asked.map(({ what }) => what).filter((what) => what.startsWith("GET /v2"))).toEqual([
+      "GET /v2/fleet",
+      "GET /v2/fleet/events",
+    ]);
+  });
+});
+
+inBrowser("every page", () => {
   it("has landmarks, and a page for every hash", async () => {
     const { page } = await browser.open(served.url, "#/nowhere");
     for (const role of ["banner", "navigation", "main"] as const) await page.getByRole(role).waitFor();
@@ -118,17 +131,6 @@ inBrowser("the page Fleet", () => {
     await old.waitFor();
     await gateway?.member.start();
     for (const one of [away, old]) await one.waitFor({ state: "detached" });
-  });
-
-  it("asks no other path than it shows, and one at a time", async () => {
-    const seen = await browser.open(served.url);
-    const { page, asked } = seen;
-    await page.getByRole("grid", { name: "Fleet" }).waitFor();
-    await quiet(seen);
-    expect(asked.map(({ what }) => what).filter((what) => what.startsWith("GET /v2"))).toEqual([
-      "GET /v2/fleet",
-      "GET /v2/fleet/events",
-    ]);
   });
 });
 
