@@ -150,7 +150,25 @@ inBrowser("a page that rests", () => {
     };
   }
 
-  const isPoll = (what: string): boolean => !isStream(what);
+  /** A route of Playwright would tell this test of each request late, and not in its rest. */
+  async function answerEvents({ page }: Seen, answer: string): Promise<void> {
+    await page.evaluate(`(() => {
+      const { fetch } = globalThis;
+      globalThis.fetch = (path, { signal, ...init }) =>
+        path === "/v2/fleet/events" ? ${answer} : fetch(path, { signal, ...init });
+    })()`);
+  }
+
+  /** Rests until the page has read `count` times, which it may do once in a rest. */
+  async function reads(rest: () => Promise<readonly string[]>, count: number): Promise<readonly string[]> {
+    const all: string[] = [];
+    while (all.length < count) {
+      const found = (await rest()).filter((what) => !isStream(what));
+      expect(found.length).toBeLessThanOrEqual(1);
+      all.push(...found);
+    }
+    return all;
+  }
 
   it("follows the fleet, reads its other path once in five seconds, and asks nothing while its tab is hidden", async () => {
     const seen = await browser.open(served.url, "#/nowhere");
@@ -158,8 +176,10 @@ inBrowser("a page that rests", () => {
     const rest = await rests(seen);
     // The clock has jumped over a silence, after which the page opens the events again.
     while (!(await rest()).includes("GET /v2/fleet/events"));
-    expect([await rest(), await rest()]).toEqual([["GET /v2/fleet/history"], ["GET /v2/fleet/history"]]);
-    expect(pending.size).toBe(1);
+    const found = [await rest(), await rest()];
+    expect(found.flat().filter((what) => what !== "GET /v2/fleet/history")).toEqual([]);
+    expect(Math.max(...found.map(({ length }) => length))).toBe(1);
+    expect([...pending].map((request) => new URL(request.url()).pathname)).toEqual(["/v2/fleet/events"]);
 
     await page.evaluate("probe.hide(true)");
     await page.getByRole("button", { name: "Refresh" }).click();
@@ -170,24 +190,22 @@ inBrowser("a page that rests", () => {
   });
 
   it.each([403, 404, 503])("reads its paths in turn if the gateway refuses the events with %i", async (status) => {
-    const seen = await browser.open(served.url, "#/nowhere", { provoked: [String(status)] });
-    await seen.page.route("**/v2/fleet/events", (route) => route.fulfill({ status, json: { error: "no" } }));
+    const seen = await browser.open(served.url, "#/nowhere");
+    await answerEvents(seen, `Promise.resolve(new Response("{}", { status: ${status} }))`);
     const rest = await rests(seen);
-    const found = [await rest(), await rest(), await rest(), await rest()].map((asked) => asked.filter(isPoll));
-    expect(found.map(({ length }) => length)).toEqual([1, 1, 1, 1]);
-    expect(new Set(found.flat())).toEqual(new Set(["GET /v2/fleet", "GET /v2/fleet/history"]));
+    const found = await reads(rest, 6);
+    for (const what of ["GET /v2/fleet", "GET /v2/fleet/history"]) {
+      expect(found.filter((one) => one === what).length).toBeGreaterThan(1);
+    }
     await show(seen, "#/fleet");
     await seen.page.getByText("The gateway sends no events now.").waitFor();
   });
 
   it("reads the fleet again if the events say nothing", async () => {
     const seen = await browser.open(served.url, "#/nowhere");
-    await seen.page.route("**/v2/fleet/events", () => undefined);
+    await answerEvents(seen, 'new Promise((_, no) => signal.addEventListener("abort", () => no(signal.reason)))');
     const rest = await rests(seen);
-    const found = [];
-    for (let rests = 0; rests < 6; rests++) found.push((await rest()).filter(isPoll));
-    expect(found.flat()).toContain("GET /v2/fleet");
-    expect(found.map(({ length }) => length)).toEqual([1, 1, 1, 1, 1, 1]);
+    expect(await reads(rest, 6)).toContain("GET /v2/fleet");
   });
 });
 
