@@ -34,7 +34,7 @@ const fleet = (members: Partial<Fleet> = {}): Fleet => ({
 
 const texts = (members: Partial<Fleet>): string[] => noticesOf(fleet(members)).map(({ text }) => text);
 
-describe("what is amiss", () => {
+describe("the fault of a fleet", () => {
   it("is nothing in a calm fleet", () => expect(texts({})).toEqual([]));
 
   it("is that no worker lives", () => {
