@@ -35,8 +35,8 @@ inBrowser("the page Settings", () => {
   it.each(["NATS", "Redis"])("shows that %s is away, and that it has come back", async (name) => {
     const { nats, gatewayRedis } = served.fleet.lines;
     const line = name === "NATS" ? nats : gatewayRedis;
-    // Without Redis the gateway is not ready, which its path of health says with a status of 400. It
-    // cannot describe the fleet either.
+    // Without Redis the gateway is not ready, which its path of health says with a status of 400.
+    // The gateway then cannot describe the fleet either.
     const { page } = await browser.open(served.url, "#/settings", { provoked: ["400", "503"] });
     const broker = figure(page, name);
     const state = async () => {
