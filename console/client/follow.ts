@@ -4,11 +4,10 @@
  * has no gap and no repeat, whichever process dies.
  */
 import { signal } from "@preact/signals";
-import { createParser } from "eventsource-parser";
 import type { TokenRecord } from "#shared/contract/generation.js";
-import { ask, isAway } from "./ask.js";
+import { readEvents } from "./events.js";
 import { pauseAfter } from "./poll.js";
-import { Away, Refusal, refusalOf } from "./refusal.js";
+import { Refusal, refusalOf } from "./refusal.js";
 
 /** Where the reader stands. */
 export type ReaderState =
@@ -84,17 +83,11 @@ export class Follower {
 
   async #readConnection(signal: AbortSignal): Promise<void> {
     const last = this.index.value;
-    const response = await ask(last < 0 ? this.#path : `${this.#path}?after=${last}`, { signal });
-    this.state.value = { kind: "live" };
-    const parser = createParser({ onEvent: ({ event, data }) => this.#take(event, data) });
-    const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
-    if (reader === undefined) return;
-    try {
-      for (let part = await reader.read(); !part.done; part = await reader.read()) parser.feed(part.value);
-    } catch (error) {
-      if (!signal.aborted) isAway.value = true;
-      throw new Away("the connection broke", { cause: error });
-    }
+    await readEvents(last < 0 ? this.#path : `${this.#path}?after=${last}`, {
+      signal,
+      onOpen: () => (this.state.value = { kind: "live" }),
+      onEvent: ({ event, data }) => this.#take(event, data),
+    });
   }
 
   #take(event: string | undefined, data: string): void {

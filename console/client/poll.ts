@@ -27,6 +27,13 @@ export interface Polled<Answer> {
   refresh(): void;
 }
 
+/**
+ * Takes the answers that the gateway sends by itself after the first one. While a feed runs, the
+ * page does not read. A feed returns at once if the gateway sends none.
+ * @throws Refusal or Away
+ */
+export type Feed<Answer> = (first: Answer, take: (answer: Answer) => void, signal: AbortSignal) => Promise<void>;
+
 /** @param failures in a row, at least one */
 export function pauseAfter(failures: number): number {
   return Math.min(FIRST_PAUSE_MS * 2 ** (failures - 1), LONGEST_PAUSE_MS);
@@ -46,16 +53,18 @@ export function usePolled<Answer>(path: string): Polled<Answer> {
 /**
  * Does the same with an answer that takes more than one request.
  * @param name of the answer
- * @param restOf how long to rest after an answer, in ms; Infinity: until the user asks
+ * @param restOf how long to rest after an answer, in ms. Infinity means until the user asks, and
+ *   undefined as long as other polls.
  */
 export function usePolledBy<Answer>(
   name: string,
   load: (signal: AbortSignal) => Promise<Answer>,
-  restOf: (answer: Answer) => number = () => EVERY_MS,
+  restOf: (answer: Answer) => number | undefined = () => undefined,
+  feed: Feed<Answer> = () => Promise.resolve(),
 ): Polled<Answer> {
   let poll = polls.get(name) as Poll<Answer> | undefined;
   if (poll === undefined) {
-    poll = new Poll(load, restOf, () => {
+    poll = new Poll(load, restOf, feed, () => {
       if (polls.size > MOST_REMEMBERED) polls.delete(name);
     });
     polls.set(name, poll as Poll<unknown>);
@@ -70,7 +79,8 @@ class Poll<Answer> implements Polled<Answer> {
   readonly at = signal<number | undefined>(undefined);
   readonly error = signal<Error | undefined>(undefined);
   readonly #load: (signal: AbortSignal) => Promise<Answer>;
-  readonly #restOf: (answer: Answer) => number;
+  readonly #restOf: (answer: Answer) => number | undefined;
+  readonly #feed: Feed<Answer>;
   readonly #onHidden: () => void;
   #failures = 0;
   #shown = 0;
@@ -80,11 +90,13 @@ class Poll<Answer> implements Polled<Answer> {
 
   constructor(
     load: (signal: AbortSignal) => Promise<Answer>,
-    restOf: (answer: Answer) => number,
+    restOf: (answer: Answer) => number | undefined,
+    feed: Feed<Answer>,
     onHidden: () => void,
   ) {
     this.#load = load;
     this.#restOf = restOf;
+    this.#feed = feed;
     this.#onHidden = onHidden;
   }
 
@@ -126,11 +138,17 @@ class Poll<Answer> implements Polled<Answer> {
     try {
       const answer = await this.#load(reading.signal);
       if (reading.signal.aborted) return;
-      this.answer.value = answer;
-      this.at.value = Date.now();
-      this.error.value = undefined;
+      this.#take(answer);
+      const fedSince = performance.now();
+      const take = (next: Answer): void => {
+        this.#take(next);
+        this.#failures = 0;
+      };
+      await this.#feed(answer, take, reading.signal);
+      if (reading.signal.aborted) return;
       this.#failures = 0;
-      rest = this.#restOf(answer);
+      // After a feed that has ended, the next read is due at once.
+      rest = (this.#restOf(answer) ?? EVERY_MS) - (performance.now() - fedSince);
     } catch (error) {
       if (reading.signal.aborted) return;
       this.error.value = error instanceof Error ? error : new Error(String(error));
@@ -138,6 +156,12 @@ class Poll<Answer> implements Polled<Answer> {
     }
     if (this.#failures > 0) this.#timer = setTimeout(() => this.refresh(), pauseAfter(this.#failures));
     else if (rest < Infinity) this.#timer = setTimeout(this.#takeTurn, rest);
+  }
+
+  #take(answer: Answer): void {
+    this.answer.value = answer;
+    this.at.value = Date.now();
+    this.error.value = undefined;
   }
 
   /** Of several polls whose pauses have ended, the first reads, and the others wait on. */

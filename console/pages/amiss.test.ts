@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Fleet } from "../../gateway/answers.js";
 import { noticesOf } from "./amiss.js";
-import { changesBetween } from "./changes.js";
 
 const worker = (name: string, failed: Fleet["workers"][number]["failed"] = []): Fleet["workers"][number] => ({
   name,
@@ -35,7 +34,7 @@ const fleet = (members: Partial<Fleet> = {}): Fleet => ({
 
 const texts = (members: Partial<Fleet>): string[] => noticesOf(fleet(members)).map(({ text }) => text);
 
-describe("what is amiss", () => {
+describe("the fault of a fleet", () => {
   it("is nothing in a calm fleet", () => expect(texts({})).toEqual([]));
 
   it("is that no worker lives", () => {
@@ -69,18 +68,5 @@ describe("what is amiss", () => {
       "The queue of m is nearly full: 80 requests.",
       "3 requests of m are set aside: a worker could not run them.",
     ]);
-  });
-});
-
-describe("the changes of a fleet", () => {
-  it("are the processes and models that have come and gone", () => {
-    const after = fleet({ workers: [worker("b")], models: [model({ digest: "other" })] });
-    expect(changesBetween(fleet(), after).map(({ kind, text }) => `${kind}: ${text}`)).toEqual([
-      "went: Worker a (h, 1) has gone",
-      "came: Worker b (h, 1) has joined",
-      "went: Model m 1 is served no longer",
-      "came: Model m 1 is served",
-    ]);
-    expect(changesBetween(fleet(), fleet())).toEqual([]);
   });
 });

@@ -5,9 +5,11 @@ import { Grid, type Column } from "../view/grid.js";
 import { Page } from "../view/page.js";
 import { Time } from "../view/times.js";
 import { noticesOf } from "./amiss.js";
-import { changes, isWhole, useFleet } from "./fleet-state.js";
+import { events, isRefused, isWhole, useFleet } from "./fleet-state.js";
 import { ModelGrid } from "./model-grid.js";
 import { OwnModels } from "./own-models.js";
+
+type ProcessLoad = NonNullable<NonNullable<Fleet["gateways"]>[number]["load"]>;
 
 interface Process {
   readonly role: "gateway" | "worker" | "jobs";
@@ -17,15 +19,24 @@ interface Process {
   readonly startedAt: string;
   readonly device: string;
   readonly serves: string;
+  readonly version: string;
+  readonly load: string;
 }
 
+const text = (title: string, width: string, pick: (row: Process) => string): Column<Process> => ({
+  title,
+  width,
+  cell: (row) => (pick(row) ? <span title={pick(row)}>{pick(row)}</span> : <span class="none">–</span>),
+});
+
 const columns: readonly Column<Process>[] = [
-  { title: "Process", width: "minmax(150px, 1.4fr)", cell: ({ name }) => <span class="mono">{name}</span> },
-  { title: "Role", width: "90px", cell: ({ role }) => <span class={`tag ${role}`}>{role}</span> },
+  { title: "Process", width: "minmax(150px, 1.2fr)", cell: ({ name }) => <span class="mono">{name}</span> },
+  { title: "Role", width: "80px", cell: ({ role }) => <span class={`tag ${role}`}>{role}</span> },
   { title: "Host", width: "minmax(90px, 1fr)", cell: ({ host, pid }) => `${host}, pid ${pid}` },
   { title: "Started", width: "150px", cell: ({ startedAt }) => <Time at={startedAt} /> },
-  { title: "Device", width: "minmax(90px, 1fr)", cell: ({ device }) => device || <span class="none">–</span> },
-  { title: "Serves", width: "minmax(120px, 1.6fr)", cell: ({ serves }) => serves || <span class="none">–</span> },
+  text("Version", "52px", ({ version }) => version),
+  text("Device, load", "minmax(236px, 1.6fr)", ({ device, load }) => [device, load].filter(Boolean).join(", ")),
+  text("Serves", "minmax(90px, 1.2fr)", ({ serves }) => serves),
 ];
 
 export function FleetPage() {
@@ -77,7 +88,7 @@ function Whole({ fleet }: { readonly fleet: Fleet }) {
         <h2>Models</h2>
         <ModelGrid fleet={fleet} />
       </section>
-      <Changes />
+      <Events />
     </>
   );
 }
@@ -101,17 +112,18 @@ function Own({ fleet }: { readonly fleet: OwnFleet }) {
   );
 }
 
-/** How the fleet has changed since this page was opened. */
-function Changes() {
+/** The events that have come since the console was opened. */
+function Events() {
   return (
     <section class="section">
-      <h2>Changes since this page was opened</h2>
-      <ul class="sheet events" role="log" aria-label="Changes">
-        {changes.value.length === 0 && <li class="soft">None so far.</li>}
-        {changes.value.map(({ id, at, kind, text }) => (
+      <h2>Events</h2>
+      <ul class="sheet events" role="log" aria-label="Events">
+        {isRefused.value && <li class="soft">The gateway sends no events now.</li>}
+        {events.value.length === 0 && !isRefused.value && <li class="soft">None since the console was opened.</li>}
+        {events.value.map(({ id, at, kind, name, text }) => (
           <li key={id}>
-            <Time at={new Date(at).toISOString()} />
-            <span class={`tag ${kind === "came" ? "good" : "warn"}`}>{kind}</span>
+            <Time at={at} />
+            <span class={`tag ${kind}`}>{name}</span>
             <span>{text}</span>
           </li>
         ))}
@@ -134,9 +146,11 @@ function processesOf({ workers, gateways = [], jobs = [] }: Fleet): Process[] {
       startedAt,
       device: device === undefined ? "" : deviceText(device),
       serves: models.map((model) => `${model.name} ${model.version}`).join(", "),
+      version: "",
+      load: "",
     })),
-    ...others.map(({ role, one: { name, host, pid, started_at: startedAt } }): Process => {
-      return { role, name, host, pid, startedAt, device: "", serves: "" };
+    ...others.map(({ role, one: { name, host, pid, started_at: startedAt, version = "", load } }): Process => {
+      return { role, name, host, pid, startedAt, device: "", serves: "", version, load: load ? loadText(load) : "" };
     }),
   ];
 }
@@ -145,4 +159,9 @@ function deviceText({ provider, gpu, name, memory }: NonNullable<Fleet["workers"
   const place = gpu === undefined ? provider : `${provider} ${gpu}`;
   const used = memory && `${bytesText(memory.used_bytes)} of ${bytesText(memory.total_bytes)}`;
   return [place, name, used].filter(Boolean).join(", ");
+}
+
+/** A process of several threads may use more than 100 % of a CPU. */
+function loadText({ cpu_ratio: cpu, event_loop_ms: loop, memory_bytes: memory }: ProcessLoad): string {
+  return `CPU ${Math.round(cpu * 100)} %, loop ${Math.round(loop)} ms, ${bytesText(memory)}`;
 }

@@ -1,13 +1,14 @@
 /** Bad input in the console: names, tokens and errors that are markup are shown as text. */
 import type { Page } from "playwright-core";
 import { expect, it } from "vitest";
+import { accepted, simpleBody } from "../jobs/ask.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { inBrowser, useBrowser } from "./browser.js";
 import { begin } from "./steps.js";
 
 const MARKUP = '<img src="x" onerror="document.title = \'run\'">';
 
-const served = useFleet({ models: ["accumulate"], direct: true });
+const served = useFleet({ models: ["accumulate", "simple"], jobs: 1, direct: true });
 const browser = useBrowser();
 
 /** Answers for the gateway, whose checks let no such name in. */
@@ -41,6 +42,7 @@ inBrowser("markup is shown as text", () => {
       models: models.map((model) => ({ ...model, name: MARKUP, version: MARKUP, warnings: [MARKUP] })),
     };
     await answer(page, "/v2/fleet", hostile);
+    await answer(page, "/v2/fleet/events", `event: snapshot\ndata: ${JSON.stringify(hostile)}\n\n`);
     await answer(page, "/v2/models/*", { name: MARKUP, inputs: [], outputs: [] });
     await answer(page, "/v2/models/*/config", { name: MARKUP });
     const dead = { id: "d1", model: MARKUP, reason: MARKUP, runs: 1, set_aside_at: null, bytes: 1, job: null };
@@ -57,6 +59,29 @@ inBrowser("markup is shown as text", () => {
       await page.goto(`${served.url}/console/${hash}`);
       await expectText(page);
     }
+  });
+
+  it("in events of the fleet", async () => {
+    const { page } = await browser.open(served.url, "#/nowhere");
+    const events = [
+      { event: "worker.joined", data: { worker: MARKUP, host: MARKUP } },
+      { event: MARKUP, data: { text: MARKUP } },
+    ];
+    const lines = events.map(({ event, data }) => `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
+    await answer(page, "/v2/fleet/events", lines.join(""));
+    await page.goto(`${served.url}/console/#/fleet`);
+    await page.getByRole("log", { name: "Events" }).getByText(`Worker ${MARKUP} (${MARKUP}) has joined`).waitFor();
+    await expectText(page);
+  });
+
+  it("in the label of a job", async () => {
+    const body = { infer: simpleBody(1), labels: { kind: MARKUP } };
+    const { id } = await accepted(served.url, "simple", body);
+    const { page } = await browser.open(served.url, "#/jobs");
+    await page.locator(`[data-id='${id}']`).waitFor();
+    await expectText(page);
+    await page.goto(`${served.url}/console/#/jobs/${id}`);
+    await expectText(page);
   });
 
   it("in the tokens of a stream, and in its error", async () => {

@@ -25,16 +25,19 @@ inBrowser("the page Settings", () => {
     await page.getByRole("searchbox").fill("baton_console");
     await row(page, "BATON_CONSOLE").waitFor();
     expect(new URL(page.url()).hash).toBe("#/settings?show=all&q=baton_console");
-    await expect.poll(() => page.getByRole("grid").getAttribute("aria-rowcount")).toBe("2");
+    await expect.poll(() => page.getByRole("grid", { name: "Settings" }).getAttribute("aria-rowcount")).toBe("2");
     expect(await figure(page, "Gateway").textContent()).toBe("ready");
     expect(await figure(page, "Version").textContent()).toMatch(/^<i>lap<\/i> \d+\.\d+\.\d+/);
+    const versions = page.getByRole("grid", { name: "Versions" }).locator("[data-id^='gateway/']");
+    await versions.getByText(/^\d+\.\d+\.\d+/).waitFor();
   });
 
   it.each(["NATS", "Redis"])("shows that %s is away, and that it has come back", async (name) => {
     const { nats, gatewayRedis } = served.fleet.lines;
     const line = name === "NATS" ? nats : gatewayRedis;
     // Without Redis the gateway is not ready, which its path of health says with a status of 400.
-    const { page } = await browser.open(served.url, "#/settings", { provoked: ["400"] });
+    // The gateway then cannot describe the fleet either.
+    const { page } = await browser.open(served.url, "#/settings", { provoked: ["400", "503"] });
     const broker = figure(page, name);
     const state = async () => {
       await page.getByRole("button", { name: "Refresh" }).click();

@@ -58,7 +58,7 @@ async function takeAll(browser: Browser, running: Fleet): Promise<void> {
   }
   await beside(url, { sequences: 4, streams: 0 }, async () => {
     await setTimeout(WORK_MS);
-    // Pages note the changes of the fleet only while they show the fleet.
+    // The events begin to come when a page shows the fleet, so the page is open before the kill.
     await takeStream(browser, running, url);
     for (const { seen } of pages)
       await seen.page
