@@ -186,6 +186,6 @@ export class FleetEvents {
 
 /** The load of a process changes all the time, and is no news by itself. */
 function withoutLoads({ gateways, jobs, ...fleet }: FleetDescription): object {
-  const plain = (processes: FleetDescription["gateways"] = []) => processes.map(({ load: _, ...one }) => one);
+  const plain = (processes: FleetDescription["gateways"] = []) => processes.map((one) => ({ ...one, load: undefined }));
   return { ...fleet, gateways: plain(gateways), jobs: plain(jobs) };
 }

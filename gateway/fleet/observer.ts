@@ -27,7 +27,7 @@ import type { FleetWatch } from "./watch.js";
 const AFTER_MS = 10;
 /** One of so many rounds reads the list of processes, which changes rarely. */
 const ROUNDS_PER_LIST = 6;
-/** A point that stands for more than this says nothing of the work since the point before, in ms. */
+/** A point for a longer time says nothing of the work since the point before, in ms. */
 const LONGEST_STEP_MS = 2 * STEP_MS;
 
 export interface ObserverSettings {

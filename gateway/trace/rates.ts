@@ -38,7 +38,7 @@ export class TraceRates {
     return rate === "0" ? 0 : 1 / Number(rate);
   }
 
-  /** Gives the tracer for requests that were sampled before, unless an operator has switched it off. */
+  /** Gives the tracer for requests that were sampled before, unless traces are switched off. */
   tracerOf(model: string, tracer: Tracer): Tracer | undefined {
     return this.level(model) === "OFF" ? undefined : tracer;
   }

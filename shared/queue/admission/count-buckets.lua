@@ -7,7 +7,7 @@
 --   ARGV.models  of which to count the hibernating sequences, with a space behind each name
 --   Returns {requests set aside, events, {hibernating sequences of each model}}
 --     hibernating: workers have brought the states to disk, by the time in the live set that they
---                  have reached (hibernationKeys in keys.ts); -1 if the script may not read that time
+--                  have reached (hibernationKeys in keys.ts); -1 if the script may not read it
 local dead, events, hibernating = 0, 0, {}
 for i = 1, #KEYS.buckets do
   local noted = KEYS.buckets[i].noted
