@@ -3,7 +3,12 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "../support/fleet/root.js";
 
-const files = ["README.md", ...readdirSync(join(root, "docs")).map((name) => `docs/${name}`)].toSorted();
+const files = [
+  "README.md",
+  ...readdirSync(join(root, "docs"))
+    .filter((name) => name.endsWith(".md"))
+    .map((name) => `docs/${name}`),
+].toSorted();
 
 export const pages = files.map((path) => ({ path, text: readFileSync(join(root, path), "utf8") }));
 

@@ -94,7 +94,7 @@ describe("a user of Redis", () => {
     ["gateway", bull],
     ["gateway", "runs:{0}:simple:1"],
     ["gateway", "reconciler:{0}:simple:1"],
-    ["gateway", "hibernated:{0}:simple"],
+    ["gateway", "hibernating:{0}:simple"],
     ["gateway", "any"],
     ["jobs", "did:{0}:simple:any"],
     ["jobs", "hibernating:{0}:simple"],
@@ -110,6 +110,7 @@ describe("a user of Redis", () => {
   it.each([
     ["gateway", registryKeys.workers],
     ["gateway", registryKeys.version],
+    ["gateway", "hibernated:{0}:simple"],
     ["jobs", registryKeys.graves],
     ["jobs", ownerKeys.key("any")],
     ["worker", "wanted:{0}"],
