@@ -135,7 +135,7 @@ export class SpanExport implements OpenTracer {
 
 type Shared = Pick<ReadableSpan, "resource" | "instrumentationScope">;
 
-/** A span as the exporter reads it: of one shape, since objects that were spread together were slow. */
+/** A span as the exporter reads it, of one shape: objects spread together were slow. */
 class EndedSpan implements ReadableSpan {
   readonly name: string;
   readonly kind: SpanKind;
