@@ -59,8 +59,8 @@ export class FleetEvents {
   #takeovers: FleetLook["takeovers"] = [];
   /** When the members of the fleet last changed, and the version then. */
   #changed: { readonly version: string | undefined; readonly at: number } | undefined;
-  /** Wakes the readers that wait. */
-  #wake = new AbortController();
+  /** Wakes the readers that wait: as many listeners of one signal would make node warn. */
+  readonly #waiting = new Set<() => void>();
 
   constructor(settings: FleetEventsSettings) {
     this.#settings = settings;
@@ -130,7 +130,6 @@ export class FleetEvents {
     const { fleet: watch } = this.#settings;
     const [fleet] = await Promise.all([watch.describe(""), this.#readTakeovers()]);
     const look: FleetLook = { fleet, takeovers: this.#takeovers, hasLeft: (worker) => watch.hasLeft(worker) };
-    const text = JSON.stringify(look.fleet);
     const compared = JSON.stringify(withoutLoads(look.fleet));
     const changes = this.#before === undefined ? [] : changesBetween(this.#before.look, look);
     const isNew = compared !== this.#before?.text;
@@ -138,10 +137,9 @@ export class FleetEvents {
     const at = new Date().toISOString();
     for (const { event, data } of changes) this.#events.push(this.#numbered(event, JSON.stringify({ at, ...data })));
     this.#events = this.#events.slice(-MOST_EVENTS);
-    if (isNew) this.#snapshot = this.#numbered("snapshot", text);
+    if (isNew) this.#snapshot = this.#numbered("snapshot", JSON.stringify(fleet));
     if (changes.length === 0 && !isNew) return;
-    this.#wake.abort();
-    this.#wake = new AbortController();
+    for (const wake of [...this.#waiting]) wake();
   }
 
   /** Reports of a large fleet are long, and a takeover follows only on a change of the members. */
@@ -170,16 +168,15 @@ export class FleetEvents {
   }
 
   #nextLook(signal: AbortSignal): Promise<void> {
-    const { signal: news } = this.#wake;
     return new Promise((resolve) => {
       const end = (): void => {
-        news.removeEventListener("abort", end);
+        this.#waiting.delete(end);
         signal.removeEventListener("abort", end);
         resolve();
       };
-      news.addEventListener("abort", end);
+      this.#waiting.add(end);
       signal.addEventListener("abort", end);
-      if (signal.aborted || news.aborted) end();
+      if (signal.aborted) end();
     });
   }
 }
