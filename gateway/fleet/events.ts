@@ -139,7 +139,7 @@ export class FleetEvents {
     this.#events = this.#events.slice(-MOST_EVENTS);
     if (isNew) this.#snapshot = this.#numbered("snapshot", JSON.stringify(fleet));
     if (changes.length === 0 && !isNew) return;
-    for (const wake of [...this.#waiting]) wake();
+    for (const wake of this.#waiting) wake();
   }
 
   /** Reports of a large fleet are long, and a takeover follows only on a change of the members. */
