@@ -26,8 +26,8 @@ export interface AppOptions extends Omit<AppParts, "bodies" | "reader" | "printe
   readonly bodies?: Bodies;
   /** If absent, the main thread parses all bodies. */
   readonly parseThread?: ParseThread;
-  /** If absent, the main thread prints all tensors. */
-  readonly printThread?: ParseThread;
+  /** By default, the main thread prints all tensors. */
+  readonly printer?: TensorPrinter;
 }
 
 /** In characters. A longer path in the log is cut, because clients choose paths. */
@@ -52,7 +52,7 @@ export function buildApp(options: AppOptions): GatewayApp {
   });
   const bodies = options.bodies ?? new Bodies();
   const reader = new RequestReader(options.parseThread);
-  const printer = new TensorPrinter(options.printThread);
+  const printer = options.printer ?? new TensorPrinter(undefined);
   const { limits, frontDoor } = options;
   const parts = { ...options, bodies, reader, printer };
   for (const group of groups) group.addTo(router, parts, { bodies, limits, guard, frontDoor });

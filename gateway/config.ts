@@ -2,6 +2,7 @@
  * The settings of a gateway process: every environment variable with its unit, default and bounds.
  */
 import { z } from "zod";
+import { grpcSettings } from "./doors/grpc/settings.js";
 import { authSettings } from "./auth/settings.js";
 import { parseRanges } from "./webhooks/addresses.js";
 import { originsFault } from "#shared/listening/browsers.js";
@@ -17,6 +18,7 @@ const listeningSettings = {
     .max(65_535)
     .default(8000)
     .describe("The port for HTTP. 0: the system chooses a free port."),
+  ...grpcSettings,
   BATON_ALLOWED_ORIGINS: z
     .string()
     .default("loopback")

@@ -27,7 +27,7 @@ import { RequestAudit } from "./http/request-audit.js";
 import { splitList } from "#shared/listening/browsers.js";
 import { Peers } from "./http/peers.js";
 import { authOf, openAdministration, openAuth, type OpenedAuth } from "./open-auth.js";
-import { openApp, openObserving } from "./open-app.js";
+import { doorParts, openApp, openGrpc, openObserving } from "./open-app.js";
 import { WebSocketEndpoint } from "./api/streams/websocket.js";
 import { startServer } from "./server.js";
 import { openParts, type Parts, type PartsOptions } from "./service/open.js";
@@ -90,7 +90,11 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
     ...openAdministration(terms, { ...surroundings, ...opened }, shared),
     ...openObserving({ config, redis, rates, log }),
   };
-  const app = openApp(parts, services, { config, guard, stopping: () => stopping, frontDoor, log });
+  const doors = doorParts(parts, services, { config, guard, stopping: () => stopping });
+  const counts = new HttpCounts();
+  const doorTerms = { config, guard, stopping: () => stopping, frontDoor, counts, access, certificates, log };
+  const app = openApp(doors, doorTerms);
+  const grpc = await openGrpc(doors, doorTerms);
   const server = await startServer(app, {
     certificates,
     port: config.BATON_HTTP_PORT,
@@ -108,7 +112,7 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
       origins: splitList(config.BATON_ALLOWED_ORIGINS),
     },
     audit: requestAudit,
-    counts: new HttpCounts(),
+    counts,
     access,
     limits: { unreadBytes: config.BATON_MAX_UNREAD_BYTES },
     shareOf: guard.shareOf,
@@ -116,9 +120,10 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
     socketParser: config.BATON_SOCKET_PARSER,
     uploadMs: config.BATON_UPLOAD_MS,
   });
-  lifecycle.onClose("http", () => {
+  lifecycle.onClose("http and gRPC", async () => {
     stopping = true;
-    return server.close(config.BATON_DRAIN_MS, config.BATON_LINGER_MS);
+    const { BATON_DRAIN_MS: graceMs, BATON_LINGER_MS: lingerMs } = config;
+    await Promise.all([server.close(graceMs, lingerMs), grpc?.close(graceMs, lingerMs)]);
   });
   log.info({ gateway: name, port: server.port }, "gateway listening");
   return lifecycle;

@@ -1,13 +1,19 @@
-/** Opens the app of a gateway: the paths of its services. */
+/** Opens the doors of a gateway, over its services: the app with its paths, and gRPC. */
 import { createRequire } from "node:module";
 import type { Logger } from "pino";
+import type { Certificates } from "#shared/http/certificates.js";
 import { cells } from "#shared/metrics/cells.js";
 import { buildApp, type GatewayApp } from "./app.js";
 import type { GatewayConfig } from "./config.js";
 import { readConsoleFiles } from "./doors/console/files.js";
+import type { RunningGrpc } from "./doors/grpc/server.js";
+import { USUAL_GRPC_PORT } from "./doors/grpc/settings.js";
+import type { AccessLog } from "./facts/answer-facts.js";
+import { TensorPrinter } from "./formats/kserve/tensor-printer.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import type { AdministrationServices, ObservingServices } from "./endpoints.js";
 import { Bodies } from "./http/bodies.js";
+import type { HttpCounts } from "./http/counts.js";
 import type { Guard } from "./http/guard.js";
 import type { Parts } from "./service/open.js";
 import { ProcessLog } from "./service/observing/process-log.js";
@@ -28,27 +34,74 @@ export interface AppTerms {
   readonly log: Logger;
 }
 
-export function openApp(
+/** The parts that all doors have in common. */
+export function doorParts(
   { fleet, loads, limits, parseThread, printThread }: Parts,
   services: Services & AdministrationServices & ObservingServices,
-  { config, guard, stopping, frontDoor, log }: AppTerms,
-): GatewayApp {
+  { config, guard, stopping }: Pick<AppTerms, "config" | "guard" | "stopping">,
+) {
   const bodies = new Bodies(config.BATON_BODY_MEMORY_BYTES, guard.asks || config.BATON_TENANT_HEADER !== "");
   cells.show("baton_http_body_memory_bytes", {}, () => bodies.heldBytes);
-  return buildApp({
+  return {
     ...services,
-    console: config.BATON_CONSOLE ? readConsoleFiles() : undefined,
-    guard,
-    frontDoor,
     isReady: () => !stopping() && fleet.canAdmit && !loads.isFull,
     serverName: config.BATON_SERVER_NAME,
     version,
     bodies,
     parseThread,
-    printThread,
+    printer: new TensorPrinter(printThread),
     limits,
+  };
+}
+
+export type DoorParts = ReturnType<typeof doorParts>;
+
+export function openApp(parts: DoorParts, { config, guard, frontDoor, log }: AppTerms): GatewayApp {
+  return buildApp({
+    ...parts,
+    console: config.BATON_CONSOLE ? readConsoleFiles() : undefined,
+    guard,
+    frontDoor,
     log: (fields, line) => log.error(fields, line),
   });
+}
+
+/**
+ * Opens gRPC. Its code is loaded only if it is wanted.
+ * @returns undefined if the settings switch it off
+ * @throws UnusableError if its port is not free
+ */
+export async function openGrpc(
+  parts: DoorParts,
+  { config, guard, frontDoor, counts, access, certificates, log }: GrpcDoorTerms,
+): Promise<RunningGrpc | undefined> {
+  const { BATON_GRPC_PORT: port = USUAL_GRPC_PORT } = config;
+  if (port === "off") return undefined;
+  const { startGrpc } = await import("./doors/grpc/server.js");
+  const running = await startGrpc({
+    parts: { ...parts, sequenceBacklog: config.BATON_SEQUENCE_BACKLOG },
+    guard,
+    frontDoor,
+    counts,
+    access,
+    certificates,
+    host: config.BATON_HOST,
+    port,
+    isUsualPort: config.BATON_GRPC_PORT === undefined,
+    maxAgeMs: config.BATON_GRPC_MAX_AGE_MS,
+    keepAliveMs: config.BATON_GRPC_KEEPALIVE_MS,
+    keepAliveTimeoutMs: config.BATON_GRPC_KEEPALIVE_TIMEOUT_MS,
+    log: (fields, line) => log.warn(fields, line),
+  });
+  cells.show("baton_grpc_connections", {}, running.connections);
+  log.info({ port: running.port }, "gRPC listening");
+  return running;
+}
+
+interface GrpcDoorTerms extends Omit<AppTerms, "stopping"> {
+  readonly counts: HttpCounts;
+  readonly access: AccessLog | undefined;
+  readonly certificates: Certificates | undefined;
 }
 
 interface ObservingTerms extends Pick<AppTerms, "config" | "log"> {

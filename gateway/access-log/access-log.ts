@@ -59,7 +59,7 @@ export function notingGuard(guard: Guard): Guard {
 type FactsSettings = Omit<AccessLogSettings, "peers"> & { readonly clients: Clients };
 
 /** The members of node's request that a line needs. */
-type Head = Pick<IncomingMessage, "socket" | "method" | "url"> & { readonly headers: IncomingHttpHeaders };
+type Head = Pick<IncomingMessage, "method" | "url"> & Pick<Heard, "socket"> & { readonly headers: IncomingHttpHeaders };
 
 class Facts implements AnswerFacts {
   tenant: string | undefined;

@@ -1,4 +1,4 @@
-/** The protocol of a path: `kserve`, `openai`, `jobs`, or `own` for Baton's other paths. */
+/** The protocol of a path: `kserve`, `openai`, `jobs`, `grpc`, or `own` for Baton's other paths. */
 const SECTIONS: Readonly<Record<string, string>> = {
   jobs: "jobs",
   schedules: "jobs",
@@ -17,6 +17,7 @@ const SECTIONS: Readonly<Record<string, string>> = {
 /** @returns undefined for a path that is none of Baton's */
 export function protocolOf(path: string): string | undefined {
   if (path.startsWith("/v1/")) return "openai";
+  if (/^\/(?:inference|grpc)\./.test(path)) return "grpc";
   if (path === "/v2" || path === "/v2/") return "kserve";
   const [, section, action] = /^\/v2\/([^/]+)(?:\/[^/]+(?:\/versions\/[^/]+)?\/([^/]+))?/.exec(path) ?? [];
   if (section === undefined) return path.startsWith("/console") ? "own" : undefined;

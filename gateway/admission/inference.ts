@@ -59,6 +59,11 @@ export interface InferenceRequest extends AnyRequest {
   readonly inputs: readonly Tensor[];
   /** Names of the outputs to compute; never empty. */
   readonly outputs: readonly string[];
+  /**
+   * Aborts when nobody waits for the outcome any more: then the request ends as cancelled, unless a
+   * client can ask for it again under its key. Absent: it runs to its end.
+   */
+  readonly gone?: AbortSignal | undefined;
   readonly parameters: Readonly<Record<string, ParameterValue>>;
 }
 

@@ -3,11 +3,20 @@
  * request may wait.
  */
 import type { CorrelationId } from "#shared/contract/sequence.js";
-import { InferenceError } from "#shared/errors.js";
+import { fixedError, InferenceError } from "#shared/errors.js";
 import { isUint64, unparsable } from "#shared/json/members.js";
 import type { JsonValue } from "#shared/json/parse.js";
 
 const maxIdBytes = 128;
+
+/**
+ * Checks the key under which a client may repeat its request.
+ * @throws InferenceError
+ */
+export function checkIdempotencyKey(key: string): string {
+  if (/^[\x20-\x7e]{1,255}$/.test(key)) return key;
+  throw fixedError("invalid_argument", "idempotencyKey");
+}
 
 /**
  * Reads the id of a sequence: a uint64, or a string of at most 128 bytes.

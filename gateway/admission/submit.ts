@@ -3,13 +3,14 @@
  */
 import type { Logger } from "pino";
 import { outcomeOf, readKept, stepOf, type Outcome } from "#shared/contract/outcome.js";
-import { encodeRequestId } from "#shared/queue/address.js";
-import { InferenceError } from "#shared/errors.js";
+import { encodeRequestId, type RequestAddress } from "#shared/queue/address.js";
+import { errorKinds, InferenceError } from "#shared/errors.js";
 import { decodeFrame, encodeFrame, type FrameMeta } from "#shared/frame.js";
 import { outcomeKey } from "#shared/queue/keys.js";
 import type { GenerationRequest, Inference, InferenceOutcome, InferenceRequest } from "./inference.js";
 import { endsOf } from "../outcomes/counts.js";
 import type { Expected, PendingRequests } from "../outcomes/pending.js";
+import { endRequest } from "./end-request.js";
 import { enqueue, outcomeTtlOf, type EnqueueSettings, type Enqueued } from "./enqueue.js";
 import { generate, type GenerateSettings } from "./generate.js";
 import { requestAddress } from "./request-id.js";
@@ -67,17 +68,46 @@ export async function submitLater(settings: SubmitSettings, request: InferenceRe
   return id;
 }
 
-async function submit(settings: SubmitSettings, request: InferenceRequest): Promise<Answered> {
+type CancelSettings = SubmitSettings & Pick<GenerateSettings, "bus">;
+
+async function submit(settings: CancelSettings, request: InferenceRequest): Promise<Answered> {
   const admitted = await admit(settings, request, settings.outcomeTtlMs, undefined);
   const { id, key, isRepeated, known, expected, version } = admitted;
   if (known !== undefined) {
     expected.forget();
     return { outcome: known, version, id, isRepeated };
   }
-  const outcome = await expected.outcome;
-  // Without a key no client can ask for this outcome again, so it need not stay for its TTL.
-  if (request.idempotencyKey === undefined) settings.sweeper.discard(key);
+  const outcome = await unlessGone(settings, request, admitted);
+  // Without a key no client can ask for this outcome again, so it need not stay for its TTL. But the
+  // worker of a request that was cancelled finds the cancellation there.
+  if (request.idempotencyKey === undefined && request.gone?.aborted !== true) settings.sweeper.discard(key);
   return { outcome, version, id, isRepeated };
+}
+
+/**
+ * Waits for an outcome for as long as its client does. A request whose client has left leaves the
+ * queue, or ends when its worker would commit.
+ */
+function unlessGone(
+  { queue, bus, outcomeTtlMs }: CancelSettings,
+  { gone, idempotencyKey, model }: InferenceRequest,
+  { expected, address }: Admitted,
+): Promise<Outcome> {
+  if (gone === undefined || idempotencyKey !== undefined) return expected.outcome;
+  return new Promise((resolve, reject) => {
+    const leave = () => {
+      const { byClient, clientLeft } = errorKinds.cancelled.texts;
+      resolve({ kind: "error", code: "cancelled", message: clientLeft });
+      expected.forget();
+      const ending = { code: "cancelled", message: byClient, ttlMs: outcomeTtlMs, stream: false } as const;
+      const counted = () => endsOf(model).cancelled("client_left");
+      // If this fails, the request's deadline ends it.
+      endRequest({ redis: queue.redis, bus }, address, ending, { counted }).catch(() => undefined);
+    };
+    if (gone.aborted) return leave();
+    gone.addEventListener("abort", leave, { once: true });
+    expected.outcome.then(resolve, reject).finally(() => gone.removeEventListener("abort", leave));
+  });
 }
 
 interface Answered extends Pick<Admitted, "id" | "isRepeated"> {
@@ -87,6 +117,7 @@ interface Answered extends Pick<Admitted, "id" | "isRepeated"> {
 }
 
 interface Admitted {
+  readonly address: RequestAddress;
   /** The public id. */
   readonly id: string;
   /** Redis key of the outcome. */
@@ -127,7 +158,7 @@ async function admit(
   const outcome = enqueued.said === "known" ? enqueued.outcome : undefined;
   const known = outcome && readKept(outcome.kind, outcome.body);
   const { version } = enqueued;
-  return { id: encodeRequestId(address), key: outcomeKey(address), isRepeated, expected, known, version };
+  return { id: encodeRequestId(address), address, key: outcomeKey(address), isRepeated, expected, known, version };
 }
 
 /** Makes the request as the worker reads it. */

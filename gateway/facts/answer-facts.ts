@@ -25,7 +25,7 @@ export interface AnswerFacts extends RequestFacts {
 
 /** A request that is parsed on the socket, or the connection alone if its bytes are no request. */
 export interface Heard {
-  readonly socket: Socket;
+  readonly socket: Pick<Socket, "remoteAddress">;
   readonly method?: string | undefined;
   readonly target?: string | undefined;
   readonly headers?: IncomingHttpHeaders;

@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage } from "node:http";
 import { turnOfItsOwn } from "../formats/own-turn.js";
-import { BodyMemory, readBody, type BodyOwner } from "./body.js";
+import { BodyMemory, readBody, type BodyOwner, type BodyRoom } from "./body.js";
 import { BodyOrder } from "./body-order.js";
 import { inflate, type InflatedLimits } from "./inflate.js";
 
@@ -30,6 +30,25 @@ export class Bodies {
   /** @param isShared whether there may be several tenants: then none has more than half */
   constructor(memoryBytes = defaultBodyMemory, isShared = false) {
     this.#memory = new BodyMemory(memoryBytes, isShared ? Math.floor(memoryBytes / 2) : memoryBytes);
+  }
+
+  /** The room of a body whose bytes another part receives. */
+  room(owner: BodyOwner): BodyRoom {
+    return this.#memory.room(owner);
+  }
+
+  /**
+   * The same for a body that has come already, in another way than by HTTP.
+   * @throws InferenceError if there is no room for it now
+   */
+  async useWhole<T>(body: Buffer, owner: BodyOwner, read: () => T | Promise<T>): Promise<T> {
+    const room = this.#memory.room(owner);
+    try {
+      room.grow(body.length);
+      return await read();
+    } finally {
+      room.release();
+    }
   }
 
   /**

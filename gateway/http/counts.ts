@@ -12,6 +12,8 @@ const NONE = "none";
 const methods: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
 /** The paths of jobs, and of what they make. */
 const JOBS = /^\/v2\/(?:jobs|schedules|webhooks|deliveries|dead)\b|\/jobs\b/;
+/** The methods of gRPC's services. */
+const GRPC = /^\/(?:inference|grpc)\./;
 const OWN = /^\/v2\/(?:fleet|requests|settings|keys|tenants|tickets|usage|subscriptions)\b|^\/openapi|^\/asyncapi/;
 
 /** What is known of an answer that is under way. */
@@ -187,6 +189,7 @@ function cellOf(path: string, { answers }: Route, method: string, kind: number):
 
 function protocolOf(route: string): string {
   if (route.startsWith("/v1/")) return "openai";
+  if (GRPC.test(route)) return "grpc";
   if (JOBS.test(route)) return "jobs";
   return OWN.test(route) ? "own" : "kserve";
 }

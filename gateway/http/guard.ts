@@ -19,6 +19,7 @@ import type { Tenants } from "../auth/tenants.js";
 import { factsOf, type AnswerFacts } from "../facts/answer-facts.js";
 import type { Share } from "./fair-start.js";
 import { Peers } from "./peers.js";
+import type { AuditedRequest } from "./request-audit.js";
 
 /** The parts of a request that may have a credential. */
 export interface Asking {
@@ -36,9 +37,9 @@ export interface Asking {
 
 export interface RequestNotes {
   /** Notes a refusal; errors that are no refusal of a key or right are ignored. */
-  refused(error: unknown, incoming: IncomingMessage, requestId?: string): void;
+  refused(error: unknown, incoming: AuditedRequest, requestId?: string): void;
   /** Notes that a limit of the owner has refused a request. */
-  limited(owner: Owner, error: InferenceError, incoming?: IncomingMessage): void;
+  limited(owner: Owner, error: InferenceError, incoming?: AuditedRequest): void;
   /** Notes that an operator acts for a tenant. */
   acted(operator: Owner, tenant: string): void;
 }

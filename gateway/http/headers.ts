@@ -1,7 +1,7 @@
 /** Reads the request headers that mean the same on every path. */
 import { randomUUID } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
-import { fixedError } from "#shared/errors.js";
+import { checkIdempotencyKey } from "../admission/request-terms.js";
 
 /** Returns the header `X-Request-Id` if valid, else a new id. Every reply repeats the id. */
 export function chooseRequestId({ "x-request-id": given }: IncomingHttpHeaders): string {
@@ -14,12 +14,7 @@ export function chooseRequestId({ "x-request-id": given }: IncomingHttpHeaders):
  */
 export function readIdempotencyKey(headers: IncomingHttpHeaders): string | undefined {
   const header = headers["idempotency-key"];
-  if (header === undefined) return undefined;
-  const key = String(header);
-  if (!/^[\x20-\x7e]{1,255}$/.test(key)) {
-    throw fixedError("invalid_argument", "idempotencyKey");
-  }
-  return key;
+  return header === undefined ? undefined : checkIdempotencyKey(String(header));
 }
 
 /**

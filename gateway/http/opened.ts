@@ -3,11 +3,12 @@
  * and tenant, and end when their key is good no longer. What the request has put into the queue
  * runs on.
  */
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { ServerResponse } from "node:http";
 import { InferenceError } from "#shared/errors.js";
 import type { EndReader } from "../auth/open-readers.js";
 import type { Owner } from "../auth/owner/owner.js";
 import type { Guard } from "./guard.js";
+import type { AuditedRequest } from "./request-audit.js";
 
 const opened = new WeakMap<ServerResponse, { readonly guard: Guard; readonly owner: Owner }>();
 
@@ -41,7 +42,7 @@ export function countReader(outgoing: ServerResponse): void {
  * @returns a function to call when the reader's connection has closed
  * @throws InferenceError `stream_limit`, of which the audit hears
  */
-export function openReader(guard: Guard, owner: Owner, incoming: IncomingMessage): () => void {
+export function openReader(guard: Guard, owner: Owner, incoming: AuditedRequest): () => void {
   try {
     return guard.countReader?.(owner) ?? (() => undefined);
   } catch (error) {

@@ -10,6 +10,9 @@ import type { Verdict } from "#shared/listening/browsers.js";
 import type { Peers } from "./peers.js";
 import { pathOf } from "./router.js";
 
+/** The parts of a request that the audit names. */
+export type AuditedRequest = Pick<IncomingMessage, "method" | "url"> & Parameters<Peers["addressOf"]>[0];
+
 export class RequestAudit {
   readonly #audit: Audit;
   readonly #peers: Peers;
@@ -20,7 +23,7 @@ export class RequestAudit {
   }
 
   /** Notes the refusal of a key or of a right; other errors are none of the audit's. */
-  refused(error: unknown, incoming: IncomingMessage, requestId?: string): void {
+  refused(error: unknown, incoming: AuditedRequest, requestId?: string): void {
     if (error instanceof AuthFailure) {
       cells.add(cells.counter("baton_auth_failures_total", { reason: error.why }));
       const key = { key_id: error.key?.id, tenant: error.key?.tenant };
@@ -33,7 +36,7 @@ export class RequestAudit {
   }
 
   /** Notes that a limit of the owner has refused the request. */
-  limited({ keyId, tenant }: Owner, { code, limited }: InferenceError, incoming?: IncomingMessage): void {
+  limited({ keyId, tenant }: Owner, { code, limited }: InferenceError, incoming?: AuditedRequest): void {
     if (limited === undefined) return;
     const { limit, scope } = limited;
     const details = { reason: limit, limit, scope, key_id: keyId, tenant };
@@ -47,16 +50,16 @@ export class RequestAudit {
   }
 
   /** Notes a page that the rules for browsers refuse. */
-  pageRefused({ event, text }: Extract<Verdict, { said: "refused" }>, incoming: IncomingMessage): void {
+  pageRefused({ event, text }: Extract<Verdict, { said: "refused" }>, incoming: AuditedRequest): void {
     this.#note(event, "forbidden", incoming, { reason: text });
   }
 
   /** Notes a wrong token of the operators' board. */
-  boardRefused(incoming: IncomingMessage): void {
+  boardRefused(incoming: AuditedRequest): void {
     this.#note("board_failed", "invalid_api_key", incoming, {});
   }
 
-  #note(event: AuditEvent, code: ErrorCode, incoming: IncomingMessage, details: AuditDetails): void {
+  #note(event: AuditEvent, code: ErrorCode, incoming: AuditedRequest, details: AuditDetails): void {
     const { method, url = "" } = incoming;
     const path = pathOf(url);
     const address = this.#peers.addressOf(incoming);

@@ -161,6 +161,7 @@ const frontDoor = {
   baton_http_request_bytes_total: counter("Bytes of the bodies of requests, as on the wire.", ["protocol"]),
   baton_http_response_bytes_total: counter("Bytes of the bodies of answers, as on the wire.", ["protocol"]),
   baton_http_connections: gauge("Open connections of clients."),
+  baton_grpc_connections: gauge("Open connections of gRPC's clients."),
   baton_http_requests_open: gauge("Requests without a whole answer yet."),
   baton_http_body_memory_bytes: gauge("Bytes of bodies in memory, of BATON_BODY_MEMORY_BYTES."),
   baton_http_unread_bytes: gauge("Bytes that clients have not read yet, of BATON_MAX_UNREAD_BYTES."),

@@ -83,7 +83,7 @@ const traceFile: Member<never> = {
   },
 };
 
-const traceMembers = {
+export const traceMembers = {
   trace_level: traceLevel,
   trace_rate: traceRate,
   trace_count: fixed("trace_count"),
@@ -95,7 +95,7 @@ const traceMembers = {
 const logText: Member<string> = { schema: { type: "string", description: "cannot be changed" }, read: asString };
 const logFlag: Member<boolean> = { schema: { type: "boolean", description: "cannot be changed" }, read: asBoolean };
 
-const logMembers = {
+export const logMembers = {
   log_file: logText,
   log_info: logFlag,
   log_warning: logFlag,

@@ -98,7 +98,7 @@ function parseDatatype(name: string, item: JsonObject): Datatype {
  * none loses precision. A later 0 would make the whole small again, but that is no reason to accept
  * 2^32 x 2^32. A BYTES element takes at least four bytes.
  */
-function checkSize(name: string, datatype: Datatype, shape: readonly number[]): void {
+export function checkSize(name: string, datatype: Datatype, shape: readonly number[]): void {
   let bytes = datatypeBytes[datatype] || 4;
   for (const dim of shape) {
     bytes *= Math.max(dim, 1);

@@ -9,7 +9,7 @@ import { parseGenerate } from "./parse-generate.js";
 import { parseInfer } from "./parse-infer.js";
 import { customParameters, type RequestParameters } from "./parameters.js";
 import { InferenceError } from "#shared/errors.js";
-import type { RequestedOutput } from "./request.js";
+import type { ParsedInfer, RequestedOutput } from "./request.js";
 import { validateInfer, type Unchecked, type ValidInfer } from "./validate.js";
 
 export interface Reading {
@@ -40,9 +40,7 @@ export interface ReadRequest {
 export function readRequest(body: Buffer, reading: Reading): ReadRequest {
   const { path, headerLength, model, limits } = reading;
   if (path === "infer") {
-    const parsed = parseInfer(body, headerLength, model, limits);
-    const { id, parameters, textParameters, outputs } = parsed;
-    return { id, parameters, textParameters, requested: outputs, ...validateStep(parsed, reading) };
+    return compareInfer(parseInfer(body, headerLength, model, limits), reading);
   }
   const parsed = parseGenerate(body, model, limits);
   const isText = model.generator !== undefined;
@@ -51,12 +49,21 @@ export function readRequest(body: Buffer, reading: Reading): ReadRequest {
   return { id: parsed.id, parameters, textParameters: isText ? parsed.parameters : {}, requested: [], ...compared };
 }
 
+/** @throws InferenceError */
+export function compareInfer(parsed: ParsedInfer, reading: Pick<Reading, "model" | "others">): ReadRequest {
+  const { id, parameters, textParameters, outputs } = parsed;
+  return { id, parameters, textParameters, requested: outputs, ...validateStep(parsed, reading) };
+}
+
 /**
  * Compares a request with its model. A later step of a sequence may be for another version with
  * other inputs. Only Redis knows which version, so this assumes the first version that fits.
  * @throws InferenceError as the model itself refuses the request
  */
-function validateStep(parsed: Unchecked, { model, others }: Reading): Pick<ReadRequest, "valid" | "against"> {
+function validateStep(
+  parsed: Unchecked,
+  { model, others }: Pick<Reading, "model" | "others">,
+): Pick<ReadRequest, "valid" | "against"> {
   try {
     return { valid: validateInfer(parsed, model), against: 0 };
   } catch (error) {

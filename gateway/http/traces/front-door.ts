@@ -12,7 +12,7 @@ export interface Arrival {
   /** A declared path, such as `/v2/models/:model/infer`. */
   readonly path: string;
   readonly httpVersion: string;
-  readonly protocol: "kserve" | "openai" | "jobs" | "own";
+  readonly protocol: "kserve" | "openai" | "jobs" | "own" | "grpc";
   /** Undefined if the request names no model. */
   readonly model: string | undefined;
   /** On `performance.now()`'s clock. */

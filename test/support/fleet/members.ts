@@ -25,6 +25,8 @@ export interface MembersPlan {
    * carry every byte.
    */
   readonly direct?: boolean;
+  /** Gateways speak gRPC, too. */
+  readonly grpc?: boolean;
   readonly env?: Env;
   /** Settings for workers only. */
   readonly workerEnv?: Env;
@@ -54,6 +56,8 @@ export interface Site {
 export interface Gateway {
   readonly member: Member;
   readonly url: string;
+  /** Host and port of gRPC; empty if the plan has none. */
+  readonly grpc: string;
 }
 
 /** Workers that start side by side. */
@@ -145,7 +149,7 @@ export class Members {
   }
 
   async #addGateway(): Promise<void> {
-    const port = await freePort();
+    const [port, grpcPort] = await Promise.all([freePort(), this.#plan.grpc === true ? freePort() : "off"]);
     const gateway = this.#make(
       "gateway",
       `gateway-${this.gateways.length + 1}`,
@@ -155,9 +159,11 @@ export class Members {
         BATON_REDIS_URL: this.#site.store.urls.gateway,
         BATON_HOST: "127.0.0.1",
         BATON_HTTP_PORT: String(port),
+        BATON_GRPC_PORT: String(grpcPort),
       },
     );
-    this.gateways.push({ member: gateway, url: `http://127.0.0.1:${port}` });
+    const grpc = grpcPort === "off" ? "" : `127.0.0.1:${grpcPort}`;
+    this.gateways.push({ member: gateway, url: `http://127.0.0.1:${port}`, grpc });
     await gateway.start();
   }
 

@@ -10,6 +10,8 @@ export const profile = {
   BATON_BUCKETS: String(BUCKETS),
   // Many gateways run side by side, and few tests read metrics.
   BATON_METRICS_PORT: "off",
+  // Few tests speak gRPC.
+  BATON_GRPC_PORT: "off",
   // Tests receive webhooks on this machine.
   BATON_WEBHOOK_ALLOW: "127.0.0.0/8",
 };

@@ -1,0 +1,121 @@
+/** ModelInfer: reads the request, and answers with raw tensors. */
+import type { Tensor } from "#shared/frame.js";
+import { refusalOf, type Inference } from "../../admission/inference.js";
+import { checkIdempotencyKey } from "../../admission/request-terms.js";
+import type { Fleet } from "../../fleet/watch.js";
+import { textTensor, textGeneration } from "../../formats/kserve/answer.js";
+import type { ModelCall } from "../../formats/kserve/call.js";
+import { parseGrpcInfer, streamTerms, type StreamTerms } from "../../formats/kserve/grpc/infer-request.js";
+import { readInfer, type GrpcInfer } from "../../formats/kserve/grpc/read-infer.js";
+import { writeInfer, type InferAnswer } from "../../formats/kserve/grpc/write-infer.js";
+import { compareInfer, type ReadRequest } from "../../formats/kserve/read-request.js";
+import { tensorRequest } from "../../formats/kserve/tensor-request.js";
+import type { TensorPrinter } from "../../formats/kserve/tensor-printer.js";
+import { wholeText } from "../../formats/kserve/whole-text.js";
+import { bodyTooLarge, textBodyLimit, type Limits } from "../../formats/limits.js";
+import type { Bodies } from "../../http/bodies.js";
+import type { Exchange } from "./exchange.js";
+
+export interface InferParts {
+  readonly fleet: Fleet;
+  readonly inference: Inference;
+  readonly bodies: Bodies;
+  readonly printer: TensorPrinter;
+  readonly limits: Limits;
+}
+
+/** A request that was read and compared with its model. */
+export interface ReadCall {
+  readonly call: ModelCall;
+  readonly read: ReadRequest;
+  readonly terms: StreamTerms;
+}
+
+/**
+ * Answers a ModelInferRequest with the bytes of a ModelInferResponse.
+ * @throws InferenceError
+ */
+export async function modelInfer(
+  message: Buffer,
+  exchange: Exchange,
+  parts: InferParts,
+  gone: AbortSignal,
+): Promise<Buffer> {
+  const request = await readCall(message, exchange, parts, gone);
+  return writeInfer(await answerWhole(request, gone)).finish();
+}
+
+/**
+ * Reads a message, inside the budget of all bodies.
+ * @throws InferenceError
+ */
+export function readCall(
+  message: Buffer,
+  exchange: Exchange,
+  parts: InferParts,
+  gone: AbortSignal,
+): Promise<ReadCall> {
+  const { tenant, budget: limits } = exchange.caller;
+  return parts.bodies.useWhole(message, { tenant, most: limits?.bodyBytes }, () =>
+    compared(readInfer(message), message.length, exchange, parts, gone),
+  );
+}
+
+/** @throws InferenceError */
+function compared(
+  given: GrpcInfer,
+  bytes: number,
+  exchange: Exchange,
+  { fleet, inference, printer, limits }: InferParts,
+  gone: AbortSignal,
+): ReadCall {
+  exchange.messageId = given.id;
+  const version = given.version === "" ? undefined : given.version;
+  const directory = exchange.models(fleet.directory);
+  const model = directory.find(given.model, version);
+  if (model.generator !== undefined && bytes > textBodyLimit(limits)) throw bodyTooLarge(textBodyLimit(limits));
+  const terms = streamTerms(given.parameters);
+  const others = directory.others(model);
+  const read = compareInfer(parseGrpcInfer(given, model, limits), { model, others });
+  const header = exchange.header("idempotency-key");
+  const call: ModelCall = {
+    tenant: exchange.caller.tenant,
+    budget: exchange.budget(),
+    model,
+    version,
+    others,
+    inference: exchange.calls(inference, model.name),
+    printer,
+    limits,
+    idempotencyKey: terms.idempotencyKey ?? (header === undefined ? undefined : checkIdempotencyKey(header)),
+    background: false,
+    gone: () => gone,
+  };
+  return { call, read, terms };
+}
+
+/**
+ * Answers in one piece.
+ * @throws InferenceError
+ */
+async function answerWhole({ call, read }: ReadCall, gone: AbortSignal): Promise<InferAnswer> {
+  const { model, inference } = call;
+  const generation = textGeneration(call, read);
+  if (generation !== undefined) {
+    const { texts } = await wholeText(generation, inference, gone);
+    return { model: model.name, version: model.version, id: read.id, tensors: [textTensor(read, texts)] };
+  }
+  const outcome = await inference.infer({ ...tensorRequest(call, read), gone });
+  if (outcome.kind === "error") throw refusalOf(outcome);
+  return tensorAnswer(call, read, outcome);
+}
+
+/** @param outcome of a tensor model */
+export function tensorAnswer(
+  { model }: ModelCall,
+  { id }: ReadRequest,
+  { version, tensors, step }: { version: string; tensors: readonly Tensor[]; step?: number | undefined },
+): InferAnswer {
+  const parameters = step === undefined ? undefined : { sequence_step: step };
+  return { model: model.name, version, id, tensors, ...(parameters && { parameters }) };
+}

@@ -1,0 +1,196 @@
+/**
+ * The unary methods of Triton's service, declared: who may call each, and its answer. The server
+ * and the test of all doors read this table. ModelStreamInfer has its own file (stream-infer.ts).
+ */
+import { fixedError, InferenceError } from "#shared/errors.js";
+import { readMembers } from "../../api/endpoint/members.js";
+import type { Scope } from "../../auth/owner/scopes.js";
+import type { ModelDirectory, ModelName } from "../../fleet/models.js";
+import type { StatisticsService } from "../../fleet/statistics.js";
+import type { Fleet } from "../../fleet/watch.js";
+import {
+  isServerReady,
+  modelConfig,
+  modelMetadata,
+  repositoryIndex,
+  serverMetadata,
+} from "../../formats/kserve/metadata.js";
+import type { OpenGroup } from "#shared/listening/settings.js";
+import type { ProcessLog } from "../../service/observing/process-log.js";
+import type { TraceService } from "../../service/observing/trace-settings.js";
+import { logMembers, traceMembers } from "../kserve-http/observing.js";
+import type { Exchange } from "./exchange.js";
+import { modelInfer, type InferParts } from "./infer.js";
+
+/** Who may call a method, in the terms of the paths of HTTP. */
+export interface Access {
+  /** Undefined if the answer is the same for every tenant. */
+  readonly right?: Scope;
+  /** What a key must allow if the answer is the same for every tenant; absent: `read`. */
+  readonly otherRight?: Scope;
+  readonly open?: OpenGroup;
+  /** Whether calls admit requests, which count in the rates of their owner. */
+  readonly admits?: boolean;
+}
+
+/** The parts that answer calls. */
+export interface MethodParts extends InferParts {
+  readonly fleet: Fleet;
+  readonly statistics: StatisticsService;
+  readonly traces: TraceService;
+  readonly processLog: ProcessLog;
+  /** Whether the gateway can admit requests. */
+  readonly isReady: () => boolean;
+  readonly serverName: string;
+  readonly version: string;
+}
+
+/** A message: an object with the fields of the protocol, or the bytes of one. */
+export type Message = object;
+
+export interface UnaryMethod extends Access {
+  /** @param gone aborts when the client has left, or its deadline has passed */
+  answer(asked: Message, exchange: Exchange, parts: MethodParts, gone: AbortSignal): Message | Promise<Message>;
+}
+
+interface Named {
+  readonly name: string;
+  readonly version: string;
+}
+
+const metadata = { open: "metadata" } as const;
+const health = { open: "health" } as const;
+const operator = { otherRight: "operator" } as const;
+
+export const unaryMethods: Readonly<Record<string, UnaryMethod>> = {
+  ServerLive: { ...health, answer: () => ({ live: true }) },
+  ServerReady: { ...health, answer: (_, __, parts) => ({ ready: isReady(parts) }) },
+  ModelReady: {
+    ...metadata,
+    answer(asked, exchange, { fleet }) {
+      const directory = exchange.models(fleet.directory);
+      const { model, version } = nameIn(asked as Named);
+      return { ready: directory.isServed(directory.find(model, version)) };
+    },
+  },
+  ServerMetadata: { ...metadata, answer: (_, __, { serverName, version }) => serverMetadata(serverName, version) },
+  ModelMetadata: { ...metadata, answer: ofModel(modelMetadata) },
+  ModelConfig: {
+    answer: async (asked, ...rest) => ({ config: await ofModel(modelConfig)(asked, ...rest) }),
+  },
+  ModelStatistics: {
+    async answer(asked, exchange, { statistics }) {
+      const named = nameIn(asked as Named);
+      const directory = exchange.models(statistics.directory);
+      return statistics.read(directory, named.model === "" ? undefined : named);
+    },
+  },
+  RepositoryIndex: {
+    answer(asked, exchange, { fleet }) {
+      const { repository_name: repository, ready } = asked as { repository_name: string; ready: boolean };
+      refuseRepository(repository);
+      return { models: repositoryIndex(exchange.models(fleet.directory), ready) };
+    },
+  },
+  RepositoryModelLoad: { ...operator, answer: refuseControl },
+  RepositoryModelUnload: { ...operator, answer: refuseControl },
+  SystemSharedMemoryStatus: { answer: () => ({ regions: {} }) },
+  SystemSharedMemoryRegister: { answer: refuseSharedMemory },
+  SystemSharedMemoryUnregister: { answer: refuseSharedMemory },
+  CudaSharedMemoryStatus: { answer: () => ({ regions: {} }) },
+  CudaSharedMemoryRegister: { answer: refuseSharedMemory },
+  CudaSharedMemoryUnregister: { answer: refuseSharedMemory },
+  TraceSetting: { right: "operator", answer: traceSetting },
+  LogSettings: { right: "operator", answer: logSettings },
+  ModelInfer: {
+    right: "infer",
+    admits: true,
+    answer: (asked, exchange, parts, gone) => modelInfer(asked as Buffer, exchange, parts, gone),
+  },
+};
+
+/** Who may call ModelStreamInfer. */
+export const streamAccess: Access = { right: "infer", admits: true };
+
+export function isReady({ fleet, isReady: admits }: Pick<MethodParts, "fleet" | "isReady">): boolean {
+  return isServerReady(fleet.directory, admits());
+}
+
+/** @throws InferenceError if the version is no number */
+function nameIn({ name, version }: Named): ModelName {
+  return { model: name, version: version === "" ? undefined : version };
+}
+
+function ofModel(
+  describe: (directory: ModelDirectory, name: string, version: string | undefined) => object,
+): UnaryMethod["answer"] {
+  return (asked, exchange, { fleet }) => {
+    const { model, version } = nameIn(asked as Named);
+    return describe(exchange.models(fleet.directory), model, version);
+  };
+}
+
+function refuseRepository(name: string): void {
+  if (name !== "") throw fixedError("unsupported", "repositoryName");
+}
+
+function refuseControl(asked: Message): never {
+  refuseRepository((asked as { repository_name: string }).repository_name);
+  throw new InferenceError("unavailable", fixedError("unsupported", "modelControl").message);
+}
+
+function refuseSharedMemory(): never {
+  throw fixedError("unsupported", "sharedMemory");
+}
+
+interface TraceAsked {
+  readonly settings: Readonly<Record<string, { readonly value: readonly string[] }>>;
+  readonly model_name: string;
+}
+
+/** A setting without a value is reset, as with Triton. */
+async function traceSetting(asked: Message, exchange: Exchange, { fleet, traces }: MethodParts): Promise<Message> {
+  const { settings, model_name: name } = asked as TraceAsked;
+  const model = name === "" ? undefined : exchange.models(fleet.directory).find(name).name;
+  const given = Object.entries(settings).map(([key, { value }]) => {
+    if (value.length === 0) return [key, null];
+    return [key, key === "trace_level" || value.length > 1 ? value : value[0]];
+  });
+  const shown =
+    given.length === 0
+      ? traces.show(model)
+      : await change(Object.fromEntries(given) as object, traceMembers, ({ trace_level: level, trace_rate: rate }) =>
+          traces.change(exchange.caller, model, { level, rate }),
+        );
+  return { settings: mapped(shown, (value) => ({ value: [value].flat().map(String) })) };
+}
+
+interface LogAsked {
+  readonly settings: Readonly<Record<string, Readonly<Record<string, unknown>> & { parameter_choice: string }>>;
+}
+
+async function logSettings(asked: Message, exchange: Exchange, { processLog }: MethodParts): Promise<Message> {
+  const { settings } = asked as LogAsked;
+  const given = mapped(settings, (value) => value[value.parameter_choice]);
+  const shown =
+    Object.keys(given).length === 0
+      ? processLog.show()
+      : await change(given, logMembers, (members) => processLog.change(exchange.caller, members));
+  const choices = { boolean: "bool_param", number: "uint32_param", string: "string_param" } as const;
+  return {
+    settings: mapped(shown, (value) => ({ [choices[typeof value as keyof typeof choices]]: value })),
+  };
+}
+
+/** Reads changed settings as HTTP does. */
+function change<M extends Parameters<typeof readMembers>[1], T>(
+  given: object,
+  members: M,
+  make: (values: ReturnType<typeof readMembers<M>>) => T,
+): T {
+  return make(readMembers(Buffer.from(JSON.stringify(given)), members));
+}
+
+function mapped<V, T>(values: Readonly<Record<string, V>> | object, make: (value: V) => T): Record<string, T> {
+  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, make(value as V)]));
+}

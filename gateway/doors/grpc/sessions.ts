@@ -1,0 +1,134 @@
+/**
+ * The connections of gRPC below the library: their windows, pings and the memory of messages that
+ * have not come whole. The library has no settings for these, so this file alone reaches into it; a
+ * test reads the window that a client is told.
+ */
+import type { ServerHttp2Session, ServerHttp2Stream } from "node:http2";
+import type { Server } from "@grpc/grpc-js";
+import type { BodyRoom } from "../../http/body.js";
+
+/** Bytes that a client may send on one stream, or one connection, before the gateway has read. */
+const STREAM_WINDOW = 8 * 1024 * 1024;
+const CONNECTION_WINDOW = 16 * 1024 * 1024;
+/** The large windows of all connections together. Beyond that, a connection has HTTP/2's own. */
+const ALL_WINDOWS = 1024 * 1024 * 1024;
+
+/** A client may ping so often in one go, and then once in so many ms. */
+const MOST_PINGS = 100;
+const PING_EVERY_MS = 1_000;
+
+/** How long a connection may take to speak HTTP/2, in ms. */
+const PREFACE_MS = 10_000;
+
+/** HTTP/2's error code for a client that asks for too much, which gRPC calls RESOURCE_EXHAUSTED. */
+const ENHANCE_YOUR_CALM = 0xb;
+
+/** The fields of the library's server that this file needs. */
+interface Insides {
+  readonly commonServerOptions: { settings?: object };
+  readonly http2Servers: ReadonlyMap<HttpServer, unknown>;
+}
+
+interface HttpServer {
+  on(event: "session", listener: (session: ServerHttp2Session) => void): void;
+  on(event: "stream", listener: (stream: ServerHttp2Stream) => void): void;
+  on(event: "sessionError", listener: (error: Error) => void): void;
+}
+
+/** Gives streams their window. Call this before the server takes connections. */
+export function enlargeWindows(server: Server): void {
+  const { commonServerOptions } = server as unknown as Insides;
+  commonServerOptions.settings = { ...commonServerOptions.settings, initialWindowSize: STREAM_WINDOW };
+}
+
+/**
+ * Follows the connections of a server.
+ * @param roomOf gives the room of one message in the budget of all bodies
+ */
+export class Sessions {
+  readonly #open = new Set<ServerHttp2Session>();
+  readonly #roomOf: () => BodyRoom;
+  #windows = 0;
+
+  constructor(server: Server, roomOf: () => BodyRoom) {
+    this.#roomOf = roomOf;
+    for (const http2 of (server as unknown as Insides).http2Servers.keys()) {
+      http2.on("session", (session) => this.#add(session));
+      http2.on("stream", (stream) => this.#follow(stream));
+      // Bytes that are not HTTP/2 end their connection, and nothing else.
+      http2.on("sessionError", () => undefined);
+    }
+  }
+
+  get size(): number {
+    return this.#open.size;
+  }
+
+  #add(session: ServerHttp2Session): void {
+    this.#open.add(session);
+    const silent = setTimeout(() => session.destroy(), PREFACE_MS).unref();
+    session.once("remoteSettings", () => clearTimeout(silent));
+    const window = this.#windows + CONNECTION_WINDOW <= ALL_WINDOWS ? CONNECTION_WINDOW : 0;
+    this.#windows += window;
+    if (window > 0) session.setLocalWindowSize(window);
+    let pings = 0;
+    let pingedAt = performance.now();
+    session.on("ping", () => {
+      const now = performance.now();
+      pings = Math.max(0, pings - (now - pingedAt) / PING_EVERY_MS) + 1;
+      pingedAt = now;
+      if (pings > MOST_PINGS) session.destroy(undefined, ENHANCE_YOUR_CALM);
+    });
+    session.once("close", () => {
+      clearTimeout(silent);
+      this.#windows -= window;
+      this.#open.delete(session);
+    });
+  }
+
+  /** Counts the bytes of each message until the message has come whole. */
+  #follow(stream: ServerHttp2Stream): void {
+    const room = this.#roomOf();
+    const frame = new MessageLengths();
+    stream.on("data", (bytes: Buffer) => {
+      try {
+        const held = frame.take(bytes);
+        if (held === 0) room.release();
+        else room.grow(held);
+      } catch {
+        stream.close(ENHANCE_YOUR_CALM);
+      }
+    });
+    stream.once("close", () => room.release());
+  }
+}
+
+/** The length of a message stands in the four bytes behind its first (gRPC over HTTP/2). */
+const HEAD_BYTES = 5;
+
+/** Follows the lengths of the messages of a stream. */
+export class MessageLengths {
+  readonly #head: number[] = [];
+  /** Bytes of the message at hand that are still to come, and that have come. */
+  #left = 0;
+  #held = 0;
+
+  /** @returns how many bytes of a message have come that is not whole */
+  take(bytes: Buffer): number {
+    for (let at = 0; at < bytes.length;) {
+      if (this.#left > 0) {
+        const some = Math.min(this.#left, bytes.length - at);
+        this.#left -= some;
+        this.#held += some;
+        at += some;
+        if (this.#left === 0) this.#held = 0;
+        continue;
+      }
+      this.#head.push(bytes[at++] ?? 0);
+      if (this.#head.length < HEAD_BYTES) continue;
+      const [, a = 0, b = 0, c = 0, d = 0] = this.#head.splice(0);
+      this.#left = a * 2 ** 24 + b * 2 ** 16 + c * 2 ** 8 + d;
+    }
+    return this.#held;
+  }
+}

@@ -1,0 +1,289 @@
+/**
+ * ModelStreamInfer: any number of requests on one stream, begun as they come. The gateway admits
+ * the steps of a sequence in the order in which the stream brought them, because admissions of a
+ * sequence stay in the order of their calls. The answers of ordinary models leave in the order of
+ * their requests, those of generators as they come.
+ */
+import type { ServerDuplexStream } from "@grpc/grpc-js";
+import { fixedError, type InferenceError } from "#shared/errors.js";
+import { refusalOf } from "../../admission/inference.js";
+import { cancelOnDisconnect, wholeUnderKey } from "../../generation/leaving.js";
+import { readRecord } from "../../generation/read-answer.js";
+import { textGeneration, textTensor } from "../../formats/kserve/answer.js";
+import { writeFault, writePart, type InferAnswer } from "../../formats/kserve/grpc/write-infer.js";
+import { tensorRequest } from "../../formats/kserve/tensor-request.js";
+import { refuseRepeating } from "../../formats/kserve/text-generation.js";
+import type { Change } from "../../sequences/sequence-id.js";
+import type { SequenceService } from "../../service/sequences.js";
+import type { Exchange } from "./exchange.js";
+import { readCall, tensorAnswer, type InferParts, type ReadCall } from "./infer.js";
+import { StreamSender } from "./sender.js";
+import { InFlight } from "./in-flight.js";
+import { codeOf, shortened, statusOf, toldOf } from "./status.js";
+
+export interface StreamParts extends InferParts {
+  readonly sequences: Pick<SequenceService, "end">;
+  /** As many steps of a sequence may wait. */
+  readonly sequenceBacklog: number;
+}
+
+/** A request of a stream, as its answers name it. */
+interface Named {
+  /** The request's own id; empty if the client gives none, or if it cannot be read. */
+  readonly id: string;
+  /** Model and version as the client named them, once the request was accepted. */
+  readonly accepted?: { readonly model: string; readonly version: string };
+  /** The index of the answer; absent without a key. */
+  readonly index?: number | undefined;
+}
+
+/** Ends a stream with its first failure, in place of a message about it. */
+const STRICT = "triton_grpc_error";
+/** Baton's own: gives up the order between requests, so that a slow one holds nobody up. */
+const UNORDERED = "baton-unordered";
+
+export class StreamInfer {
+  readonly #call: ServerDuplexStream<Buffer, Buffer>;
+  readonly #exchange: Exchange;
+  readonly #parts: StreamParts;
+  readonly #sender: StreamSender;
+  readonly #gone = new AbortController();
+  readonly #isStrict: boolean;
+  readonly #isOrdered: boolean;
+  readonly #inFlight: InFlight;
+  /** Resolves when all answers that have their place in the order so far have been sent. */
+  #sent: Promise<void> = Promise.resolve();
+  #hasEnded = false;
+  #isDraining = false;
+
+  constructor(call: ServerDuplexStream<Buffer, Buffer>, exchange: Exchange, parts: StreamParts) {
+    this.#call = call;
+    this.#exchange = exchange;
+    this.#parts = parts;
+    this.#isStrict = exchange.header(STRICT) === "true";
+    this.#isOrdered = exchange.header(UNORDERED) !== "true";
+    this.#inFlight = new InFlight(parts.sequenceBacklog);
+    this.#sender = new StreamSender(call, exchange, () => this.fail(fixedError("cancelled", "unread")));
+    call.once("cancelled", () => this.#leave());
+  }
+
+  /** Answers the stream's requests until the client has sent all, or has left. Never throws. */
+  async run(): Promise<void> {
+    try {
+      for await (const message of this.#call) {
+        const bytes = message as Buffer;
+        this.#exchange.bytesIn += bytes.length;
+        await this.#take(bytes);
+        await this.#inFlight.room();
+        await this.#sender.room();
+        if (this.#hasEnded || this.#isDraining) return;
+      }
+    } catch (error) {
+      // The stream of a client that has left ends with an error of node's.
+      if (!this.#hasEnded && !this.#call.cancelled) return this.fail(error);
+      return;
+    }
+    await this.#inFlight.none();
+    await this.#sent;
+    this.#end();
+  }
+
+  /** Ends the stream with an error, which is its status, and gives up its requests. */
+  fail(error: unknown): void {
+    if (this.#hasEnded) return;
+    this.#giveUp();
+    this.#endWith(error);
+  }
+
+  /** The same without giving anything up, because the fault is not the client's. */
+  stop(error: InferenceError): void {
+    if (!this.#hasEnded) this.#endWith(error);
+  }
+
+  #endWith(error: unknown): void {
+    this.#hasEnded = true;
+    this.#call.emit("error", statusOf(error, this.#exchange.requestId));
+    this.#exchange.end(codeOf(error));
+  }
+
+  /** Takes no further requests, and ends the stream once those under way have their answers. */
+  async drain(error: InferenceError): Promise<void> {
+    this.#isDraining = true;
+    await this.#inFlight.none();
+    await this.#sent;
+    this.stop(error);
+  }
+
+  #end(): void {
+    if (this.#hasEnded) return;
+    this.#hasEnded = true;
+    this.#call.end();
+    this.#exchange.end(undefined);
+  }
+
+  /** The client has left, or its deadline has passed. */
+  #leave(): void {
+    if (this.#hasEnded) return;
+    this.#hasEnded = true;
+    this.#giveUp();
+    this.#exchange.end("cancelled", false);
+  }
+
+  #giveUp(): void {
+    // As with Triton: a sequence whose step was given up cannot continue.
+    const changes = this.#inFlight.changes();
+    this.#gone.abort();
+    for (const change of changes) this.#parts.sequences.end(change).catch(() => undefined);
+  }
+
+  /** Begins to answer a request. Resolves when the next message may be read. */
+  async #take(message: Buffer): Promise<void> {
+    const part = this.#exchange.part();
+    let request: ReadCall;
+    try {
+      await this.#exchange.refresh();
+      request = await readCall(message, part, this.#parts, this.#gone.signal);
+    } catch (error) {
+      return this.#refuse(error, part);
+    }
+    const { call, read } = request;
+    const { model } = call;
+    const { sequence } = read.valid;
+    const name = sequence && `${model.name} ${sequence.id.kind} ${sequence.id.value}`;
+    const ended = this.#inFlight.begin(name, isRepeatable(request) ? undefined : changeOf(request));
+    const answered = model.generator === undefined ? this.#infer(request, part) : this.#speak(request, part);
+    void answered.finally(ended);
+    await this.#inFlight.turnOf(name);
+  }
+
+  /** Sends the refusal of a request that could not be read, or does not fit its model. */
+  #refuse(error: unknown, part: Exchange): void {
+    const fault = this.#fault(error, { id: part.messageId });
+    part.end(codeOf(error));
+    void this.#inOrder(Promise.resolve(fault));
+  }
+
+  async #infer(request: ReadCall, part: Exchange): Promise<void> {
+    await this.#inOrder(this.#tensors(request, part));
+  }
+
+  /** @returns the message; undefined if the client has all, or if the stream has failed */
+  async #tensors({ call, read, terms }: ReadCall, part: Exchange): Promise<Buffer | undefined> {
+    const index = call.idempotencyKey === undefined ? undefined : 0;
+    const named = { id: read.id, accepted: { model: call.model.name, version: call.version ?? "" }, index };
+    try {
+      if ((terms.resumeAfter ?? 0) > 0) throw fixedError("ahead_of_log", "usual");
+      const gone = isRepeatable({ call, read }) ? undefined : this.#gone.signal;
+      const outcome = await call.inference.infer({ ...tensorRequest(call, read), gone });
+      if (outcome.kind === "error") {
+        const error = refusalOf(outcome);
+        part.end(error.code);
+        // Without an id the request was refused before any model saw it.
+        if (outcome.id === undefined) return this.#fault(error, { id: read.id });
+        return this.#failure(error, named);
+      }
+      part.end(undefined);
+      const answer = tensorAnswer(call, read, outcome);
+      if (terms.resumeAfter === undefined) return writePart(marked(answer, true, index));
+      return terms.emptyFinal ? writePart(marked({ ...answer, tensors: [] }, true, index)) : undefined;
+    } catch (error) {
+      part.end(codeOf(error));
+      return this.#fault(error, { id: read.id });
+    }
+  }
+
+  /** Sends each part of a generator's text as a message. */
+  async #speak({ call, read, terms }: ReadCall, part: Exchange): Promise<void> {
+    const { model } = call;
+    const isKeyed = call.idempotencyKey !== undefined;
+    const accepted = { model: model.name, version: call.version ?? "" };
+    const answer = { model: model.name, version: model.version, id: read.id };
+    let index = terms.resumeAfter;
+    let isAccepted = false;
+    let isEmpty = index === undefined;
+    try {
+      const generation = textGeneration(call, read);
+      if (generation === undefined) throw fixedError("internal", "usual");
+      refuseRepeating(generation);
+      const request = wholeUnderKey(generation.request);
+      const stream = await call.inference.generate(request);
+      isAccepted = true;
+      cancelOnDisconnect(stream, request, this.#gone.signal);
+      for await (const records of stream.read(index === undefined ? 0 : index + 1, this.#gone.signal)) {
+        for (const raw of records) {
+          const record = readRecord(raw);
+          index = raw.index;
+          const isFinal = record.final === true;
+          const texts = Array.from({ length: request.spec.sampling.choices }, () => "");
+          for (const { index: choice, text } of record.choices) texts[choice] = text;
+          const hasText = texts.some((text) => text !== "");
+          if (hasText || (isFinal && (isEmpty || terms.emptyFinal))) {
+            // A message that only says that the answer is complete has no outputs.
+            const tensors = hasText || isEmpty ? [textTensor(read, texts)] : [];
+            isEmpty = false;
+            await this.#sender.send(writePart(marked({ ...answer, tensors }, isFinal, isKeyed ? index : undefined)));
+          }
+          if (isFinal) return part.end(undefined);
+        }
+      }
+      part.end("cancelled", false);
+    } catch (error) {
+      part.end(codeOf(error));
+      const named = { id: read.id, ...(isAccepted && { accepted }), index: isKeyed ? index : undefined };
+      const message = isAccepted ? this.#failure(error, named) : this.#fault(error, named);
+      if (message !== undefined) await this.#sender.send(message);
+    }
+  }
+
+  /** @returns the message about a failure; undefined if the failure ends the stream */
+  #failure(error: unknown, named: Named): Buffer | undefined {
+    if (!this.#isStrict) return this.#fault(error, named);
+    this.fail(error);
+    return undefined;
+  }
+
+  #fault(error: unknown, named: Named): Buffer {
+    const { message, code } = toldOf(error);
+    return writeFault({ message: shortened(message), code, ...named });
+  }
+
+  /** Sends a message when those of all earlier requests have been sent. */
+  async #inOrder(message: Promise<Buffer | undefined>): Promise<void> {
+    if (!this.#isOrdered) {
+      const bytes = await message;
+      if (bytes !== undefined) await this.#sender.send(bytes);
+      return;
+    }
+    const before = this.#sent;
+    this.#sent = (async () => {
+      const bytes = await message;
+      const released = this.#sender.hold(bytes);
+      await before;
+      released();
+      if (bytes !== undefined) await this.#sender.send(bytes);
+    })();
+    await this.#sent;
+  }
+}
+
+/** Whether the client may send the request again: under its key, or with the number of the step. */
+function isRepeatable({ call, read }: Pick<ReadCall, "call" | "read">): boolean {
+  return call.idempotencyKey !== undefined || read.valid.sequence?.number !== undefined;
+}
+
+/** The change that ends the request's sequence; undefined if it has none. */
+function changeOf({ call, read }: ReadCall): Change | undefined {
+  const { tenant, model, version } = call;
+  const { sequence } = read.valid;
+  return sequence && { tenant, model, version, id: sequence.id, idempotencyKey: undefined };
+}
+
+/** @param index of the answer; undefined without a key */
+function marked(answer: InferAnswer, isFinal: boolean, index: number | undefined): InferAnswer {
+  const parameters = {
+    ...answer.parameters,
+    triton_final_response: isFinal,
+    ...(index !== undefined && { response_index: index }),
+  };
+  return { ...answer, parameters };
+}
