@@ -70,7 +70,8 @@ export class StreamInfer {
   /** Answers the stream's requests until the client has sent all, or has left. Never throws. */
   async run(): Promise<void> {
     try {
-      for await (const message of this.#call) {
+      // The end of the requests must not end the answers.
+      for await (const message of this.#call.iterator({ destroyOnReturn: false })) {
         const bytes = message as Buffer;
         this.#exchange.bytesIn += bytes.length;
         await this.#take(bytes);
