@@ -109,6 +109,17 @@ export const unaryMethods: Readonly<Record<string, UnaryMethod>> = {
   },
 };
 
+/** The check of gRPC's own protocol for health. The name of a service means nothing, as with Triton. */
+export const healthCheck: UnaryMethod = { ...health, answer: (_, __, parts) => healthOf(isReady(parts)) };
+
+export interface Health {
+  readonly status: "SERVING" | "NOT_SERVING";
+}
+
+export function healthOf(isServing: boolean): Health {
+  return { status: isServing ? "SERVING" : "NOT_SERVING" };
+}
+
 /** Who may call ModelStreamInfer. */
 export const streamAccess: Access = { right: "infer", admits: true };
 

@@ -9,7 +9,9 @@ import {
   Server,
   ServerCredentials,
   type handleBidiStreamingCall,
+  type handleServerStreamingCall,
   type handleUnaryCall,
+  type ServiceDefinition,
   type UntypedHandleCall,
 } from "@grpc/grpc-js";
 import { fixedError } from "#shared/errors.js";
@@ -20,8 +22,8 @@ import { isRefusal } from "../../formats/errors.js";
 import { loadServices } from "../../formats/kserve/grpc/protocol.js";
 import type { Log } from "../../http/router.js";
 import { Exchange, type Surroundings } from "./exchange.js";
-import { HealthChecks } from "./health.js";
-import { isReady, streamAccess, unaryMethods, type Message, type MethodParts, type UnaryMethod } from "./methods.js";
+import { HealthWatchers } from "./health.js";
+import { healthCheck, isReady, streamAccess, unaryMethods, type Health, type Message, type MethodParts, type UnaryMethod } from "./methods.js";
 import { enlargeWindows, Sessions } from "./sessions.js";
 import { codeOf, statusOf, stopping } from "./status.js";
 import { StreamInfer, type StreamParts } from "./stream-infer.js";
@@ -75,18 +77,20 @@ export async function startGrpc(terms: GrpcTerms): Promise<RunningGrpc> {
     "grpc.enable_channelz": 0,
   });
   const streams = new Set<StreamInfer>();
-  const health = new HealthChecks(() => isReady(parts));
+  const health = new HealthWatchers(() => isReady(parts));
   const services = loadServices();
-  const unary = Object.entries(unaryMethods).map(([name, method]) => {
-    const path = services.inference[name]?.path ?? name;
-    return [name, unaryCall(path, method, terms)];
-  });
-  const streamPath = services.inference["ModelStreamInfer"]?.path ?? "";
+  const unary = Object.entries(unaryMethods).map(([name, method]) => [
+    name,
+    unaryCall(pathOf(services.inference, name), method, terms),
+  ]);
   server.addService(services.inference, {
     ...(Object.fromEntries(unary) as Record<string, UntypedHandleCall>),
-    ModelStreamInfer: streamCall(streamPath, terms, streams),
+    ModelStreamInfer: streamCall(pathOf(services.inference, "ModelStreamInfer"), terms, streams),
   });
-  server.addService(services.health, { Check: health.check, Watch: health.watch });
+  server.addService(services.health, {
+    Check: unaryCall(pathOf(services.health, "Check"), healthCheck, terms),
+    Watch: watchCall(pathOf(services.health, "Watch"), terms, health),
+  });
   enlargeWindows(server);
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
   const sessions = new Sessions(server, () => parts.bodies.room({ tenant: "" }));
@@ -170,6 +174,33 @@ function streamCall(
       })
       .finally(() => streams.delete(stream));
   };
+}
+
+function watchCall(
+  path: string,
+  terms: GrpcTerms,
+  watchers: HealthWatchers,
+): handleServerStreamingCall<Message, Health> {
+  return (call) => {
+    const exchange = new Exchange(terms, path, call.metadata, call.getPeer());
+    call.once("close", () => exchange.end(undefined));
+    const watch = async () => {
+      checkMetadata(exchange);
+      await exchange.judge(healthCheck);
+      watchers.add(call);
+    };
+    watch().catch((error: unknown) => {
+      noteFailure(error, exchange, terms);
+      exchange.end(codeOf(error));
+      call.emit("error", statusOf(error, exchange.requestId));
+    });
+  };
+}
+
+function pathOf(service: ServiceDefinition, name: string): string {
+  const method = service[name];
+  if (method === undefined) throw new TypeError(`the protocol has no method ${name}`);
+  return method.path;
 }
 
 /** Notes a refusal of a key in the audit, and a bug in the log. */
