@@ -7,6 +7,7 @@ import type { ServedModel } from "#shared/contract/announcement.js";
 import type { GenerationSpec } from "#shared/contract/generation.js";
 import type { Tensor } from "#shared/frame.js";
 import type { RequestBudget } from "./budget.js";
+import type { Client } from "./client.js";
 import type { OpenStream } from "../stream/open-stream.js";
 import type { AdmittingTrace } from "../trace/admit-span.js";
 
@@ -59,11 +60,8 @@ export interface InferenceRequest extends AnyRequest {
   readonly inputs: readonly Tensor[];
   /** Names of the outputs to compute; never empty. */
   readonly outputs: readonly string[];
-  /**
-   * Aborts when nobody waits for the outcome any more: then the request ends as cancelled, unless a
-   * client can ask for it again under its key. Absent: it runs to its end.
-   */
-  readonly gone?: AbortSignal | undefined;
+  /** Absent if the request runs to its end even if its client leaves. */
+  readonly client?: Client | undefined;
   readonly parameters: Readonly<Record<string, ParameterValue>>;
 }
 

@@ -10,7 +10,7 @@ import { outcomeKey } from "#shared/queue/keys.js";
 import type { GenerationRequest, Inference, InferenceOutcome, InferenceRequest } from "./inference.js";
 import { endsOf } from "../outcomes/counts.js";
 import type { Expected, PendingRequests } from "../outcomes/pending.js";
-import { endRequest } from "./end-request.js";
+import { giveUp, isRepeatable } from "./client.js";
 import { enqueue, outcomeTtlOf, type EnqueueSettings, type Enqueued } from "./enqueue.js";
 import { generate, type GenerateSettings } from "./generate.js";
 import { requestAddress } from "./request-id.js";
@@ -80,33 +80,27 @@ async function submit(settings: CancelSettings, request: InferenceRequest): Prom
   const outcome = await unlessGone(settings, request, admitted);
   // Without a key no client can ask for this outcome again, so it need not stay for its TTL. But the
   // worker of a request that was cancelled finds the cancellation there.
-  if (request.idempotencyKey === undefined && request.gone?.aborted !== true) settings.sweeper.discard(key);
+  if (request.idempotencyKey === undefined && request.client?.hasLeft !== true) settings.sweeper.discard(key);
   return { outcome, version, id, isRepeated };
 }
 
-/**
- * Waits for an outcome for as long as its client does. A request whose client has left leaves the
- * queue, or ends when its worker would commit.
- */
+/** Waits for an outcome for as long as its client does. */
 function unlessGone(
   { queue, bus, outcomeTtlMs }: CancelSettings,
-  { gone, idempotencyKey, model }: InferenceRequest,
+  request: InferenceRequest,
   { expected, address }: Admitted,
 ): Promise<Outcome> {
-  if (gone === undefined || idempotencyKey !== undefined) return expected.outcome;
+  const { client } = request;
+  if (client === undefined || isRepeatable(request)) return expected.outcome;
   return new Promise((resolve, reject) => {
     const leave = () => {
-      const { byClient, clientLeft } = errorKinds.cancelled.texts;
-      resolve({ kind: "error", code: "cancelled", message: clientLeft });
+      resolve({ kind: "error", code: "cancelled", message: errorKinds.cancelled.texts.clientLeft });
       expected.forget();
-      const ending = { code: "cancelled", message: byClient, ttlMs: outcomeTtlMs, stream: false } as const;
-      const counted = () => endsOf(model).cancelled("client_left");
-      // If this fails, the request's deadline ends it.
-      endRequest({ redis: queue.redis, bus }, address, ending, { counted }).catch(() => undefined);
+      giveUp({ redis: queue.redis, bus, buckets: queue.buckets }, address, request, outcomeTtlMs).catch(() => undefined);
     };
-    if (gone.aborted) return leave();
-    gone.addEventListener("abort", leave, { once: true });
-    expected.outcome.then(resolve, reject).finally(() => gone.removeEventListener("abort", leave));
+    if (client.hasLeft) return leave();
+    const forget = client.onLeave(leave);
+    expected.outcome.then(resolve, reject).finally(forget);
   });
 }
 

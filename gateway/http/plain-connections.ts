@@ -5,6 +5,7 @@
  * node's.
  */
 import type { Socket } from "node:net";
+import type { Client } from "../admission/client.js";
 import { lengthOf, type Reply } from "../formats/reply.js";
 import { noteReply, type AccessLog, type AnswerFacts } from "../facts/answer-facts.js";
 import { PieceBuffer, uncountedBytes } from "./body.js";
@@ -20,7 +21,7 @@ export interface PlainAnswer {
 }
 
 /** Answers a request by its body. The promise never rejects. */
-export type Answering = (body: Buffer) => Promise<PlainAnswer>;
+export type Answering = (body: Buffer, client: Client) => Promise<PlainAnswer>;
 
 /** The requests that are answered without node's server. */
 export interface PlainRoute {
@@ -135,7 +136,8 @@ type State =
   | { readonly name: "asking" }
   | { readonly name: "answering" };
 
-class PlainConnection {
+/** As a client it waits for one answer at a time. */
+class PlainConnection implements Client {
   readonly #socket: Socket;
   readonly #times: PlainTimes;
   readonly #owner: Owner;
@@ -151,12 +153,25 @@ class PlainConnection {
   #hasAsked = false;
   /** Whether this request has had its turn. */
   #hadTurn = false;
+  /** Gives up the request that is being answered; undefined if there is nothing to give up. */
+  #onLeave: (() => void) | undefined;
 
   constructor(socket: Socket, times: PlainTimes, owner: Owner) {
     this.#socket = socket;
     this.#times = times;
     this.#owner = owner;
-    socket.on("data", this.#onData).on("end", this.#onEnd).on("close", owner.leave);
+    socket.on("data", this.#onData).on("end", this.#onEnd).on("close", this.#onClose);
+  }
+
+  get hasLeft(): boolean {
+    return this.#socket.destroyed;
+  }
+
+  onLeave(leave: () => void): () => void {
+    this.#onLeave = leave;
+    return () => {
+      if (this.#onLeave === leave) this.#onLeave = undefined;
+    };
   }
 
   closeIfIdle(): void {
@@ -208,6 +223,11 @@ class PlainConnection {
         this.#socket.pause();
         return;
     }
+  };
+
+  readonly #onClose = (): void => {
+    this.#owner.leave();
+    this.#onLeave?.();
   };
 
   readonly #onEnd = (): void => {
@@ -280,7 +300,7 @@ class PlainConnection {
     this.#enter({ name: "answering" });
     if (facts !== undefined) facts.bytesIn = body.length;
     this.#owner.counts?.open(1);
-    answer(body)
+    answer(body, this)
       .then((answered) => this.#onAnswer(answered, body.length, facts))
       .catch((error: unknown) => {
         this.#owner.onFailure(error);
@@ -376,7 +396,7 @@ class PlainConnection {
   }
 
   #leave(): void {
-    this.#socket.off("data", this.#onData).off("end", this.#onEnd).off("close", this.#owner.leave);
+    this.#socket.off("data", this.#onData).off("end", this.#onEnd).off("close", this.#onClose);
     this.#owner.leave();
   }
 }

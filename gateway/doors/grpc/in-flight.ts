@@ -4,14 +4,14 @@
  * the gateway does not read on.
  */
 import { EventEmitter, once } from "node:events";
-import type { Change } from "../../sequences/sequence-id.js";
 
 /** Most requests of a stream that are under way. */
 const MOST = 1_024;
 
 export class InFlight {
   readonly #mostOfSequence: number;
-  readonly #sequences = new Map<string, Steps>();
+  /** How many steps of each sequence are under way. */
+  readonly #steps = new Map<string, number>();
   readonly #events = new EventEmitter<{ ended: [] }>();
   #count = 0;
 
@@ -22,18 +22,18 @@ export class InFlight {
 
   /**
    * @param sequence that the request is a step of; undefined if it is none
-   * @param change ends the sequence; undefined if the step may be repeated under its key
    * @returns a function to call when the request has been answered
    */
-  begin(sequence: string | undefined, change: Change | undefined): () => void {
+  begin(sequence: string | undefined): () => void {
     this.#count++;
-    if (sequence !== undefined) {
-      const steps = this.#sequences.get(sequence) ?? { count: 0, change };
-      this.#sequences.set(sequence, { count: steps.count + 1, change: change ?? steps.change });
-    }
+    if (sequence !== undefined) this.#steps.set(sequence, this.#stepsOf(sequence) + 1);
     return () => {
       this.#count--;
-      this.#endStep(sequence);
+      if (sequence !== undefined) {
+        const left = this.#stepsOf(sequence) - 1;
+        if (left > 0) this.#steps.set(sequence, left);
+        else this.#steps.delete(sequence);
+      }
       this.#events.emit("ended");
     };
   }
@@ -41,7 +41,7 @@ export class InFlight {
   /** Resolves when the sequence may have another step. */
   async turnOf(sequence: string | undefined): Promise<void> {
     if (sequence === undefined) return;
-    while ((this.#sequences.get(sequence)?.count ?? 0) >= this.#mostOfSequence) await once(this.#events, "ended");
+    while (this.#stepsOf(sequence) >= this.#mostOfSequence) await once(this.#events, "ended");
   }
 
   /** Resolves when the stream may have another request. */
@@ -54,21 +54,7 @@ export class InFlight {
     while (this.#count > 0) await once(this.#events, "ended");
   }
 
-  /** The changes that end the sequences of all steps under way. */
-  changes(): Change[] {
-    return [...this.#sequences.values()].flatMap(({ change }) => change ?? []);
+  #stepsOf(sequence: string): number {
+    return this.#steps.get(sequence) ?? 0;
   }
-
-  #endStep(sequence: string | undefined): void {
-    if (sequence === undefined) return;
-    const steps = this.#sequences.get(sequence);
-    if (steps === undefined) return;
-    if (steps.count === 1) this.#sequences.delete(sequence);
-    else this.#sequences.set(sequence, { ...steps, count: steps.count - 1 });
-  }
-}
-
-interface Steps {
-  readonly count: number;
-  readonly change: Change | undefined;
 }

@@ -1,5 +1,6 @@
 /** ModelInfer: reads the request, and answers with raw tensors. */
 import type { Tensor } from "#shared/frame.js";
+import { clientOf } from "../../admission/client.js";
 import { refusalOf, type Inference } from "../../admission/inference.js";
 import { checkIdempotencyKey } from "../../admission/request-terms.js";
 import type { Fleet } from "../../fleet/watch.js";
@@ -90,6 +91,7 @@ function compared(
     idempotencyKey: terms.idempotencyKey ?? (header === undefined ? undefined : checkIdempotencyKey(header)),
     background: false,
     gone: () => gone,
+    client: clientOf(gone),
   };
   return { call, read, terms };
 }
@@ -105,7 +107,7 @@ async function answerWhole({ call, read }: ReadCall, gone: AbortSignal): Promise
     const { texts } = await wholeText(generation, inference, gone);
     return { model: model.name, version: model.version, id: read.id, tensors: [textTensor(read, texts)] };
   }
-  const outcome = await inference.infer({ ...tensorRequest(call, read), gone });
+  const outcome = await inference.infer(tensorRequest(call, read));
   if (outcome.kind === "error") throw refusalOf(outcome);
   return tensorAnswer(call, read, outcome);
 }

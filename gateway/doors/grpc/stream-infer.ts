@@ -13,8 +13,6 @@ import { textGeneration, textTensor } from "../../formats/kserve/answer.js";
 import { writeFault, writePart, type InferAnswer } from "../../formats/kserve/grpc/write-infer.js";
 import { tensorRequest } from "../../formats/kserve/tensor-request.js";
 import { refuseRepeating } from "../../formats/kserve/text-generation.js";
-import type { Change } from "../../sequences/sequence-id.js";
-import type { SequenceService } from "../../service/sequences.js";
 import type { Exchange } from "./exchange.js";
 import { readCall, tensorAnswer, type InferParts, type ReadCall } from "./infer.js";
 import { StreamSender } from "./sender.js";
@@ -22,7 +20,6 @@ import { InFlight } from "./in-flight.js";
 import { codeOf, shortened, statusOf, toldOf } from "./status.js";
 
 export interface StreamParts extends InferParts {
-  readonly sequences: Pick<SequenceService, "end">;
   /** As many steps of a sequence may wait. */
   readonly sequenceBacklog: number;
 }
@@ -92,7 +89,7 @@ export class StreamInfer {
   /** Ends the stream with an error, which is its status, and gives up its requests. */
   fail(error: unknown): void {
     if (this.#hasEnded) return;
-    this.#giveUp();
+    this.#gone.abort();
     this.#endWith(error);
   }
 
@@ -126,15 +123,8 @@ export class StreamInfer {
   #leave(): void {
     if (this.#hasEnded) return;
     this.#hasEnded = true;
-    this.#giveUp();
-    this.#exchange.end("cancelled", false);
-  }
-
-  #giveUp(): void {
-    // As with Triton: a sequence whose step was given up cannot continue.
-    const changes = this.#inFlight.changes();
     this.#gone.abort();
-    for (const change of changes) this.#parts.sequences.end(change).catch(() => undefined);
+    this.#exchange.end("cancelled", false);
   }
 
   /** Begins to answer a request. Resolves when the next message may be read. */
@@ -151,7 +141,7 @@ export class StreamInfer {
     const { model } = call;
     const { sequence } = read.valid;
     const name = sequence && `${model.name} ${sequence.id.kind} ${sequence.id.value}`;
-    const ended = this.#inFlight.begin(name, isRepeatable(request) ? undefined : changeOf(request));
+    const ended = this.#inFlight.begin(name);
     const answered = model.generator === undefined ? this.#infer(request, part) : this.#speak(request, part);
     void answered.finally(ended);
     await this.#inFlight.turnOf(name);
@@ -174,8 +164,7 @@ export class StreamInfer {
     const named = { id: read.id, accepted: { model: call.model.name, version: call.version ?? "" }, index };
     try {
       if ((terms.resumeAfter ?? 0) > 0) throw fixedError("ahead_of_log", "usual");
-      const gone = isRepeatable({ call, read }) ? undefined : this.#gone.signal;
-      const outcome = await call.inference.infer({ ...tensorRequest(call, read), gone });
+      const outcome = await call.inference.infer(tensorRequest(call, read));
       if (outcome.kind === "error") {
         const error = refusalOf(outcome);
         part.end(error.code);
@@ -265,18 +254,6 @@ export class StreamInfer {
     })();
     await this.#sent;
   }
-}
-
-/** Whether the client may send the request again: under its key, or with the number of the step. */
-function isRepeatable({ call, read }: Pick<ReadCall, "call" | "read">): boolean {
-  return call.idempotencyKey !== undefined || read.valid.sequence?.number !== undefined;
-}
-
-/** The change that ends the request's sequence; undefined if it has none. */
-function changeOf({ call, read }: ReadCall): Change | undefined {
-  const { tenant, model, version } = call;
-  const { sequence } = read.valid;
-  return sequence && { tenant, model, version, id: sequence.id, idempotencyKey: undefined };
 }
 
 /** @param index of the answer; undefined without a key */

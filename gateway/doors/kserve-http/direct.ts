@@ -6,6 +6,7 @@
  */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import { RequestBudget } from "../../admission/budget.js";
+import type { Client } from "../../admission/client.js";
 import { noted } from "../../facts/request-facts.js";
 import { TracedInference } from "../../admission/traced-inference.js";
 import { unknownModel } from "../../fleet/models.js";
@@ -138,17 +139,17 @@ export function directRoutes(options: DirectOptions): DirectRoutes {
         const form = inferForm(found, head.headers);
         if (head.length > form.maxBytes) return undefined;
         const { budget } = found;
-        const answered = async (body: Buffer) => {
+        const answered = async (body: Buffer, client: Client) => {
           const { calls, trace } = traced(options, head, found);
-          const { reply, requestId } = await answer(head, () => inferWhole(calls, head.headers, form, body), trace);
+          const { reply, requestId } = await answer(head, () => inferWhole(calls, head.headers, form, body, client), trace);
           const { name: model } = found.model;
           if (trace === undefined) return { reply, requestId, model };
           trace.end(reply.status);
           return { reply: withHeaders(reply, { traceresponse: trace.traceresponse }), requestId, model };
         };
         if (budget === undefined) return answered;
-        return async (body) => {
-          const { reply, ...rest } = await answered(body);
+        return async (body, client) => {
+          const { reply, ...rest } = await answered(body, client);
           return { reply: withHeaders(reply, budget.headers ?? {}), ...rest };
         };
       },

@@ -1,12 +1,14 @@
 /** One HTTP request to a model, with all that its handler needs for the answer. */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
+import type { Client } from "../../admission/client.js";
 import type { Bodies } from "../../http/bodies.js";
+import { disconnection } from "../../http/disconnect.js";
 import { prefersAsync, readIdempotencyKey } from "../../http/headers.js";
 import type { ModelCall } from "../../formats/kserve/call.js";
 import type { RequestReader } from "../../formats/kserve/request-reader.js";
 
 /** What is known about a call before the headers are read. */
-export type CallTerms = Omit<ModelCall, "idempotencyKey" | "background" | "gone">;
+export type CallTerms = Omit<ModelCall, "idempotencyKey" | "background" | "gone" | "client">;
 
 export interface ModelExchange extends CallTerms {
   readonly incoming: IncomingMessage;
@@ -18,7 +20,11 @@ export interface ModelExchange extends CallTerms {
 }
 
 /** @throws InferenceError if the header Idempotency-Key is not valid */
-export function callOf(terms: CallTerms, headers: IncomingHttpHeaders, gone: ModelCall["gone"]): ModelCall {
+export function callOf(
+  terms: CallTerms,
+  headers: IncomingHttpHeaders,
+  { gone, client }: Pick<ModelCall, "gone" | "client">,
+): ModelCall {
   const { tenant, budget, model, version, others, inference, printer, limits } = terms;
   return {
     tenant,
@@ -32,5 +38,20 @@ export function callOf(terms: CallTerms, headers: IncomingHttpHeaders, gone: Mod
     idempotencyKey: readIdempotencyKey(headers),
     background: prefersAsync(headers),
     gone,
+    client,
   };
+}
+
+/** The client of an answer of node's. */
+export function readerOf(outgoing: ServerResponse): Pick<ModelCall, "gone" | "client"> {
+  const client: Client = {
+    get hasLeft() {
+      return outgoing.destroyed;
+    },
+    onLeave(leave) {
+      outgoing.once("close", leave);
+      return () => outgoing.off("close", leave);
+    },
+  };
+  return { gone: () => disconnection(outgoing), client };
 }

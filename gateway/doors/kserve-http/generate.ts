@@ -4,12 +4,11 @@
  * can express.
  */
 import { fixedError } from "#shared/errors.js";
-import { disconnection } from "../../http/disconnect.js";
 import { textBodyLimit } from "../../formats/limits.js";
 import type { Reply } from "../../formats/reply.js";
 import { refuseRepeating } from "../../formats/kserve/text-generation.js";
 import { answerGenerate, textGeneration, textTensor } from "../../formats/kserve/answer.js";
-import { callOf, type ModelExchange } from "./exchange.js";
+import { callOf, readerOf, type ModelExchange } from "./exchange.js";
 import { renderGenerate } from "../../formats/kserve/generate-response.js";
 import type { ReadRequest } from "../../formats/kserve/read-request.js";
 import { receiveRequest } from "./receive-request.js";
@@ -17,7 +16,7 @@ import { asEvent, streamText } from "./text-answer.js";
 
 /** @throws InferenceError */
 export async function generateOverHttp(exchange: ModelExchange): Promise<Reply> {
-  const call = callOf(exchange, exchange.incoming.headers, () => disconnection(exchange.outgoing));
+  const call = callOf(exchange, exchange.incoming.headers, readerOf(exchange.outgoing));
   return answerGenerate(call, await receive(exchange));
 }
 
@@ -27,7 +26,7 @@ export async function generateOverHttp(exchange: ModelExchange): Promise<Reply> 
  */
 export async function generateStreamOverHttp(exchange: ModelExchange): Promise<Reply | undefined> {
   const { model, inference, outgoing } = exchange;
-  const call = callOf(exchange, exchange.incoming.headers, () => disconnection(outgoing));
+  const call = callOf(exchange, exchange.incoming.headers, readerOf(outgoing));
   const read = await receive(exchange);
   const generation = textGeneration(call, read);
   if (generation?.request.background === true) return answerGenerate(call, read);

@@ -3,9 +3,9 @@
  * generator with a stream of events.
  */
 import type { IncomingHttpHeaders } from "node:http";
+import type { Client } from "../../admission/client.js";
 import { jsonBytesOf } from "../../http/bodies.js";
 import { compress } from "../../http/compress.js";
-import { disconnection } from "../../http/disconnect.js";
 import { acceptsByName } from "../../http/headers.js";
 import { textBodyLimit } from "../../formats/limits.js";
 import { turnOfItsOwn } from "../../formats/own-turn.js";
@@ -13,7 +13,7 @@ import type { Reply } from "../../formats/reply.js";
 import { refuseRepeating } from "../../formats/kserve/text-generation.js";
 import type { ModelCall } from "../../formats/kserve/call.js";
 import { answerInfer, textGeneration, textTensor } from "../../formats/kserve/answer.js";
-import { callOf, type CallTerms, type ModelExchange } from "./exchange.js";
+import { callOf, readerOf, type CallTerms, type ModelExchange } from "./exchange.js";
 import { renderInfer } from "../../formats/kserve/infer-response.js";
 import { readRequest, type ReadRequest } from "../../formats/kserve/read-request.js";
 import { receiveRequest } from "./receive-request.js";
@@ -28,7 +28,7 @@ import { streamText } from "./text-answer.js";
 export async function inferOverHttp(exchange: ModelExchange): Promise<Reply | undefined> {
   const { incoming, outgoing, model, inference } = exchange;
   const { headers } = incoming;
-  const call = callOf(exchange, headers, () => disconnection(outgoing));
+  const call = callOf(exchange, headers, readerOf(outgoing));
   const form = inferForm(exchange, headers);
   const terms = { ...form, encoding: headers["content-encoding"] };
   const read = await receiveRequest(exchange, incoming, terms, form.reading);
@@ -56,8 +56,9 @@ export async function inferWhole(
   headers: IncomingHttpHeaders,
   { reading, jsonBytes }: ReturnType<typeof inferForm>,
   body: Buffer,
+  client: Client,
 ): Promise<Reply> {
-  const call = callOf(terms, headers, isNeverAsked);
+  const call = callOf(terms, headers, { gone: isNeverAsked, client });
   await turnOfItsOwn(jsonBytesOf(body, { jsonBytes }), body.length);
   return answerOf(call, readRequest(body, reading), headers);
 }

@@ -1,6 +1,7 @@
 /** One call of a model, with all that its answer needs beside the body, and without a transport. */
 import type { ServedModel } from "#shared/contract/announcement.js";
 import type { RequestBudget } from "../../admission/budget.js";
+import type { Client } from "../../admission/client.js";
 import type { Inference } from "../../admission/inference.js";
 import type { Limits } from "../limits.js";
 import type { TensorPrinter } from "./tensor-printer.js";
@@ -22,4 +23,6 @@ export interface ModelCall {
   readonly background: boolean;
   /** Makes a signal that aborts when the client has gone. A tensor model's answer needs none. */
   readonly gone: () => AbortSignal;
+  /** For a tensor model; absent if the request runs to its end even if its client leaves. */
+  readonly client?: Client | undefined;
 }

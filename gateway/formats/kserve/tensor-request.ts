@@ -17,7 +17,8 @@ export function tensorRequest(
     others,
     limits,
     idempotencyKey,
-  }: Pick<ModelCall, "tenant" | "budget" | "model" | "version" | "others" | "limits" | "idempotencyKey">,
+    client,
+  }: Pick<ModelCall, "tenant" | "budget" | "model" | "version" | "others" | "limits" | "idempotencyKey" | "client">,
   read: ReadRequest,
 ): InferenceRequest {
   const { id, parameters, requested, against, valid } = read;
@@ -32,6 +33,7 @@ export function tensorRequest(
     outputs: outputs.map(({ name }) => name),
     parameters: parameters.custom,
     idempotencyKey,
+    client,
     deadlineMs: queue?.takesTimeout === true ? limits.defaultDeadlineMs : parameters.deadlineMs,
     queue,
     under: (pinned) => {

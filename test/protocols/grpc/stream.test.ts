@@ -124,17 +124,4 @@ describe("a stream", () => {
     const [ahead] = await third.finish();
     expect(answerIn(ahead).parameters["baton_code"]).toMatchObject({ string_param: "ahead_of_log" });
   });
-
-  it("ends the sequence of a step that its client gave up", async () => {
-    const stream = client().stream();
-    stream.send(step(21, 1, { sequence_start: true }));
-    await stream.received(1);
-    // The client leaves while steps are under way.
-    for (let i = 2; i < 6; i++) stream.send(step(21, i));
-    await stream.received(2);
-    stream.call.cancel();
-    await stream.ended;
-    const look = async () => (await fetch(`${running.url}/v2/models/accumulate/sequences/21`)).status;
-    await expect.poll(look, { timeout: 10_000 }).toBeOneOf([200, 404]);
-  });
 });

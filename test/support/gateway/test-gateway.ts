@@ -82,9 +82,9 @@ export class TestGateway {
       const find: typeof plain.find = (head) => {
         const answer = plain.find(head);
         if (answer === undefined || answer instanceof Promise) return answer;
-        return (body) => {
+        return (body, client) => {
           this.plainly++;
-          return answer(body);
+          return answer(body, client);
         };
       };
       Object.assign(app, { plain: { ...plain, find } });
