@@ -75,6 +75,17 @@ export const streamScale = {
   timeoutMs: full ? 900_000 : 120_000,
 };
 
+/** The size of streams of gRPC under kills of everything. */
+export const grpcScale = {
+  /** How many sequences and generations run at a time, again and again until all blows have fallen. */
+  sequences: full ? 50 : 20,
+  steps: full ? 100 : 30,
+  generations: full ? 50 : 12,
+  /** How often each of worker, gateway, NATS and Redis is killed. */
+  kills: full ? 20 : 2,
+  timeoutMs: full ? 900_000 : 180_000,
+};
+
 /** The size of a fleet of many workers that come and go. */
 export const manyWorkersScale = {
   workers: full ? 64 : 12,
