@@ -27,7 +27,7 @@ import { RequestAudit } from "./http/request-audit.js";
 import { splitList } from "#shared/listening/browsers.js";
 import { Peers } from "./http/peers.js";
 import { authOf, openAdministration, openAuth, type OpenedAuth } from "./open-auth.js";
-import { doorParts, openApp, openGrpc, openObserving } from "./open-app.js";
+import { doorParts, loadGrpc, openApp, openGrpc, openObserving } from "./open-app.js";
 import { WebSocketEndpoint } from "./api/streams/websocket.js";
 import { startServer } from "./server.js";
 import { openParts, type Parts, type PartsOptions } from "./service/open.js";
@@ -51,6 +51,7 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
   const accessLog = config.BATON_ACCESS_LOG === "off" ? undefined : await import("./access-log/open.js");
   const lines = accessLog?.openLines(config.BATON_ACCESS_LOG, log);
   if (lines !== undefined) lifecycle.onClose("access log", () => lines.close());
+  const grpcCode = loadGrpc(config);
   let stopping = false;
   const audit = new Audit(name, (lines) => process.stdout.write(lines));
   lifecycle.onClose("audit", () => audit.flush());
@@ -94,7 +95,7 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
   const counts = new HttpCounts();
   const doorTerms = { config, guard, stopping: () => stopping, frontDoor, counts, access, certificates, log };
   const app = openApp(doors, doorTerms);
-  const grpc = await openGrpc(doors, doorTerms);
+  const grpc = await openGrpc(grpcCode, doors, doorTerms);
   const server = await startServer(app, {
     certificates,
     port: config.BATON_HTTP_PORT,

@@ -67,17 +67,26 @@ export function openApp(parts: DoorParts, { config, guard, frontDoor, log }: App
 }
 
 /**
- * Opens gRPC. Its code is loaded only if it is wanted.
+ * Begins to load the code of gRPC, which takes as long as connecting to the brokers does.
+ * @returns undefined if the settings switch gRPC off
+ */
+export function loadGrpc(config: GatewayConfig) {
+  return config.BATON_GRPC_PORT === "off" ? undefined : import("./doors/grpc/server.js");
+}
+
+/**
+ * Opens gRPC.
  * @returns undefined if the settings switch it off
  * @throws UnusableError if its port is not free
  */
 export async function openGrpc(
+  code: ReturnType<typeof loadGrpc>,
   parts: DoorParts,
   { config, guard, frontDoor, counts, access, certificates, log }: GrpcDoorTerms,
 ): Promise<RunningGrpc | undefined> {
   const { BATON_GRPC_PORT: port = USUAL_GRPC_PORT } = config;
-  if (port === "off") return undefined;
-  const { startGrpc } = await import("./doors/grpc/server.js");
+  if (code === undefined || port === "off") return undefined;
+  const { startGrpc } = await code;
   const running = await startGrpc({
     parts: { ...parts, sequenceBacklog: config.BATON_SEQUENCE_BACKLOG },
     guard,
