@@ -25,7 +25,7 @@ const { gatewaySettings } = await import(`${dist}gateway/config.js`);
 /** @type {typeof import("../gateway/doors/jobs/config.js")} */
 const { jobsSettings } = await import(`${dist}gateway/doors/jobs/config.js`);
 /** @type {typeof import("../shared/errors.js")} */
-const { errorKinds } = await import(`${dist}shared/errors.js`);
+const { errorKinds, grpcStatusOf } = await import(`${dist}shared/errors.js`);
 /** @type {typeof import("../shared/metrics/families.js")} */
 const { sections } = await import(`${dist}shared/metrics/families.js`);
 /** @type {typeof import("../shared/metrics/settings.js")} */
@@ -66,7 +66,7 @@ const pages = {
     ].join("\n"),
   },
   "docs/metrics.md": { metrics: metricTables(sections) },
-  "docs/errors.md": { errors: codeTable(root, errorKinds), texts: textTable(errorKinds) },
+  "docs/errors.md": { errors: codeTable(root, errorKinds, grpcStatusOf), texts: textTable(errorKinds) },
   "docs/api.md": { refusals: refusalList(refusals), endpoints: endpointSections(groups, refusals) },
   "ARCHITECTURE.md": {
     folders: `\`\`\`mermaid\n${drawFolders(root)}\n\`\`\``,

@@ -5,22 +5,29 @@
 import { readScript } from "./checks/files.mjs";
 import { firstSentence } from "./test-table.mjs";
 
-/** @import { ErrorKind } from "../shared/errors.js" */
+/** @import { ErrorCode, ErrorKind } from "../shared/errors.js" */
 
 const SOURCE = "shared/errors.ts";
+
+/** The names of gRPC's statuses (https://grpc.github.io/grpc/core/md_doc_statuscodes.html). */
+const GRPC =
+  "OK CANCELLED UNKNOWN INVALID_ARGUMENT DEADLINE_EXCEEDED NOT_FOUND ALREADY_EXISTS PERMISSION_DENIED RESOURCE_EXHAUSTED FAILED_PRECONDITION ABORTED OUT_OF_RANGE UNIMPLEMENTED INTERNAL UNAVAILABLE DATA_LOSS UNAUTHENTICATED".split(
+    " ",
+  );
 
 /**
  * @param {string} root
  * @param {Readonly<Record<string, ErrorKind>>} kinds
+ * @param {typeof import("../shared/errors.js").grpcStatusOf} grpcStatusOf
  * @returns {string} Markdown
  */
-export function codeTable(root, kinds) {
+export function codeTable(root, kinds, grpcStatusOf) {
   const meanings = meaningsIn(root);
   const rows = Object.entries(kinds).map(
     ([code, { status, retry }]) =>
-      `| \`${code}\` | ${status} | ${retry ? "yes" : "no"} | ${cell(meanings.get(code) ?? "")} |`,
+      `| \`${code}\` | ${status} | ${GRPC[grpcStatusOf(/** @type {ErrorCode} */ (code))]} | ${retry ? "yes" : "no"} | ${cell(meanings.get(code) ?? "")} |`,
   );
-  return ["| code | status | retry | meaning |", "| --- | --- | --- | --- |", ...rows].join("\n");
+  return ["| code | HTTP | gRPC | retry | meaning |", "| --- | --- | --- | --- | --- |", ...rows].join("\n");
 }
 
 /**

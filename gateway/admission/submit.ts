@@ -96,7 +96,9 @@ function unlessGone(
     const leave = () => {
       resolve({ kind: "error", code: "cancelled", message: errorKinds.cancelled.texts.clientLeft });
       expected.forget();
-      giveUp({ redis: queue.redis, bus, buckets: queue.buckets }, address, request, outcomeTtlMs).catch(() => undefined);
+      giveUp({ redis: queue.redis, bus, buckets: queue.buckets }, address, request, outcomeTtlMs).catch(
+        () => undefined,
+      );
     };
     if (client.hasLeft) return leave();
     const forget = client.onLeave(leave);

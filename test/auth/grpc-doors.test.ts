@@ -50,7 +50,9 @@ describe("every method", () => {
     const scope = right ?? otherRight;
     const lacking = await keyWith(scopes.filter((one) => !hasScope(new Set([one]), scope)));
     expect(await ask(name, bearer(lacking))).toEqual({ status: PERMISSION_DENIED, code: "insufficient_scope" });
-    expect([UNAUTHENTICATED, PERMISSION_DENIED]).not.toContain((await ask(name, bearer(await keyWith([scope])))).status);
+    expect([UNAUTHENTICATED, PERMISSION_DENIED]).not.toContain(
+      (await ask(name, bearer(await keyWith([scope])))).status,
+    );
   });
 
   it("is open if the deployment says so", async () => {

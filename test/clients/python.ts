@@ -20,6 +20,13 @@ export const pythonWithClient = ["/usr/bin/python3", "python3"].find((python) =>
   }
 });
 
+/** @returns the output of a program that uses the client */
+export async function runPythonText(program: string): Promise<string> {
+  const env = { ...process.env, PYTHONPATH: path };
+  const { stdout } = await promisify(execFile)(pythonWithClient ?? "", ["-c", program], { env });
+  return stdout;
+}
+
 /**
  * @param script in this folder
  * @param url of a gateway

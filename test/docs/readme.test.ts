@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { makeSecret } from "#shared/secret-file.js";
+import { pythonWithClient, runPythonText } from "../clients/python.js";
 import { connectAs } from "../support/brokers/nats.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { recordsIn } from "../support/streams/event-source.js";
@@ -32,7 +33,7 @@ const COMMANDS: Readonly<Record<string, number>> = {
 const programs = pages.flatMap(({ path }) => blocksOf("js", path));
 
 describe("the first requests", () => {
-  const served = useFleet({ workers: 2, jobs: 1, models: demo, guarded: true });
+  const served = useFleet({ workers: 2, jobs: 1, models: demo, guarded: true, grpc: true });
   const pasted = new Set<string>();
   /** Runs the block of a page with that index. */
   const paste = (path: string, index: number) => {
@@ -57,7 +58,9 @@ describe("the first requests", () => {
 
   it("are in blocks of a language that runs, and all other blocks are samples", () => {
     for (const { path, text } of pages) {
-      const known = ["sh", "js", "json", "yaml", "mermaid", ""].flatMap((language) => blocksOf(language, path));
+      const known = ["sh", "js", "python", "json", "yaml", "mermaid", ""].flatMap((language) =>
+        blocksOf(language, path),
+      );
       expect(text.match(/^\s*(?:```|~~~)/gm) ?? [], path).toHaveLength(2 * known.length);
     }
     const plain = pages.flatMap(({ path }) => blocksOf("", path));
@@ -66,6 +69,13 @@ describe("the first requests", () => {
 
   it("add and subtract", async () => {
     expect(await paste("README.md", 1)).toContain('"data":[2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17]');
+  });
+
+  it.skipIf(pythonWithClient === undefined)("speak gRPC (skipped: no Python with Triton's client)", async () => {
+    const [program = "", ...others] = pages.flatMap(({ path }) => blocksOf("python", path));
+    expect(others).toEqual([]);
+    const target = served.fleet.gateways[0]?.grpc ?? "";
+    expect(await runPythonText(program.replace("localhost:8001", target))).toContain("20");
   });
 
   it("remember a sum from one step to the next", async () => {

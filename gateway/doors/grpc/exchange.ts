@@ -50,6 +50,8 @@ export class Exchange {
   #model = "";
   #owner: Owner | undefined;
   #trace: RequestTrace | undefined;
+  /** The public id of the inference; undefined until it is known. */
+  answeredAs: string | undefined;
   /** The id of the request that is read from the call's message; empty until it is known. */
   messageId = "";
   /** Judges the caller again if the last judgement is old; undefined before the first. */

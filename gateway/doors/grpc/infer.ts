@@ -43,19 +43,14 @@ export async function modelInfer(
   gone: AbortSignal,
 ): Promise<Buffer> {
   const request = await readCall(message, exchange, parts, gone);
-  return writeInfer(await answerWhole(request, gone)).finish();
+  return writeInfer(await answerWhole(request, exchange, gone)).finish();
 }
 
 /**
  * Reads a message, inside the budget of all bodies.
  * @throws InferenceError
  */
-export function readCall(
-  message: Buffer,
-  exchange: Exchange,
-  parts: InferParts,
-  gone: AbortSignal,
-): Promise<ReadCall> {
+export function readCall(message: Buffer, exchange: Exchange, parts: InferParts, gone: AbortSignal): Promise<ReadCall> {
   const { tenant, budget: limits } = exchange.caller;
   return parts.bodies.useWhole(message, { tenant, most: limits?.bodyBytes }, () =>
     compared(readInfer(message), message.length, exchange, parts, gone),
@@ -100,14 +95,16 @@ function compared(
  * Answers in one piece.
  * @throws InferenceError
  */
-async function answerWhole({ call, read }: ReadCall, gone: AbortSignal): Promise<InferAnswer> {
+async function answerWhole({ call, read }: ReadCall, exchange: Exchange, gone: AbortSignal): Promise<InferAnswer> {
   const { model, inference } = call;
   const generation = textGeneration(call, read);
   if (generation !== undefined) {
-    const { texts } = await wholeText(generation, inference, gone);
+    const { texts, headers } = await wholeText(generation, inference, gone);
+    exchange.answeredAs = headers["baton-request-id"];
     return { model: model.name, version: model.version, id: read.id, tensors: [textTensor(read, texts)] };
   }
   const outcome = await inference.infer(tensorRequest(call, read));
+  exchange.answeredAs = outcome.id;
   if (outcome.kind === "error") throw refusalOf(outcome);
   return tensorAnswer(call, read, outcome);
 }

@@ -23,7 +23,16 @@ import { loadServices } from "../../formats/kserve/grpc/protocol.js";
 import type { Log } from "../../http/router.js";
 import { Exchange, type Surroundings } from "./exchange.js";
 import { HealthWatchers } from "./health.js";
-import { healthCheck, isReady, streamAccess, unaryMethods, type Health, type Message, type MethodParts, type UnaryMethod } from "./methods.js";
+import {
+  healthCheck,
+  isReady,
+  streamAccess,
+  unaryMethods,
+  type Health,
+  type Message,
+  type MethodParts,
+  type UnaryMethod,
+} from "./methods.js";
 import { enlargeWindows, Sessions } from "./sessions.js";
 import { codeOf, statusOf, stopping } from "./status.js";
 import { StreamInfer, type StreamParts } from "./stream-infer.js";
@@ -209,10 +218,10 @@ function noteFailure(error: unknown, exchange: Exchange, { log }: Pick<GrpcTerms
   else log({ err: error, requestId: exchange.requestId, path: exchange.head.url }, "request handler failed");
 }
 
-function trailersOf({ requestId, facts }: Exchange): Metadata {
+function trailersOf({ requestId, answeredAs }: Exchange): Metadata {
   const metadata = new Metadata();
   metadata.set("x-request-id", requestId);
-  if (facts?.request !== undefined) metadata.set("baton-request-id", facts.request);
+  if (answeredAs !== undefined) metadata.set("baton-request-id", answeredAs);
   return metadata;
 }
 

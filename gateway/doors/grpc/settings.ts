@@ -35,7 +35,9 @@ export const grpcSettings = {
     .min(1_000)
     .max(2_147_483_647)
     .default(7_200_000)
-    .describe("Time, in ms, after which the gateway pings a connection of gRPC that was silent. The default is Triton's."),
+    .describe(
+      "Time, in ms, after which the gateway pings a connection of gRPC that was silent. The default is Triton's.",
+    ),
   BATON_GRPC_KEEPALIVE_TIMEOUT_MS: z.coerce
     .number()
     .int()

@@ -31,10 +31,7 @@ export function statusOf(error: unknown, requestId: string): StatusObject {
 
 /** Refuses a call because the gateway stops. */
 export function stopping(): InferenceError {
-  return new InferenceError(
-    "unavailable",
-    "GRPC server is shutting down and has stopped accepting new requests.",
-  );
+  return new InferenceError("unavailable", "GRPC server is shutting down and has stopped accepting new requests.");
 }
 
 export function shortened(text: string): string {

@@ -141,7 +141,11 @@ export function directRoutes(options: DirectOptions): DirectRoutes {
         const { budget } = found;
         const answered = async (body: Buffer, client: Client) => {
           const { calls, trace } = traced(options, head, found);
-          const { reply, requestId } = await answer(head, () => inferWhole(calls, head.headers, form, body, client), trace);
+          const { reply, requestId } = await answer(
+            head,
+            () => inferWhole(calls, head.headers, form, body, client),
+            trace,
+          );
           const { name: model } = found.model;
           if (trace === undefined) return { reply, requestId, model };
           trace.end(reply.status);

@@ -44,9 +44,7 @@ async function runSequence(client: ResumingClient, id: number): Promise<void> {
     while (sent < Math.min(steps, i + 4)) {
       sent++;
       const flags = { sequence_start: sent === 1, sequence_end: sent === steps };
-      answers.push(
-        client.ask({ id: `${id}/${sent}`, message: step(sent + id), given: { sequence_id: id, ...flags } }),
-      );
+      answers.push(client.ask({ id: `${id}/${sent}`, message: step(sent + id), given: { sequence_id: id, ...flags } }));
     }
     const [message] = (await answers[i]) ?? [];
     sum += i + 1 + id;

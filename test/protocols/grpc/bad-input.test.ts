@@ -57,9 +57,24 @@ describe("a message that is refused", () => {
       3,
       "unexpected explicit tensor data for input tensor 'INPUT' for model 'echo-int32' of type 'FP32', expected datatype 'INT32'",
     ],
-    ["a datatype that does not exist", { inputs: [input({ datatype: "INT33" })] }, 3, "invalid datatype for input INPUT"],
-    ["a version that is no number", { model_version: "x" }, 3, "failed to get model version from specified version string 'x'"],
-    ["a version that is not there", { model_version: "9" }, 5, "Request for unknown model: 'echo-int32' version 9 is not found"],
+    [
+      "a datatype that does not exist",
+      { inputs: [input({ datatype: "INT33" })] },
+      3,
+      "invalid datatype for input INPUT",
+    ],
+    [
+      "a version that is no number",
+      { model_version: "x" },
+      3,
+      "failed to get model version from specified version string 'x'",
+    ],
+    [
+      "a version that is not there",
+      { model_version: "9" },
+      5,
+      "Request for unknown model: 'echo-int32' version 9 is not found",
+    ],
     ["a reserved parameter", { parameters: parameters({ triton_mine: 1 }) }, 3, reserved],
     [
       "a parameter without a value",
@@ -79,11 +94,26 @@ describe("a message that is refused", () => {
       3,
       "invalid value type for 'sequence_start' parameter, expected bool_param.",
     ],
-    ["shared memory", { inputs: [input({ parameters: parameters({ shared_memory_region: "r" }) })] }, 12, "Client shared memory"],
-    ["a step without START", { model_name: "accumulate", parameters: parameters({ sequence_id: 5 }) }, 3, "must specify the START flag"],
+    [
+      "shared memory",
+      { inputs: [input({ parameters: parameters({ shared_memory_region: "r" }) })] },
+      12,
+      "Client shared memory",
+    ],
+    [
+      "a step without START",
+      { model_name: "accumulate", parameters: parameters({ sequence_id: 5 }) },
+      3,
+      "must specify the START flag",
+    ],
     ["a negative dimension", { inputs: [input({ shape: [-1, 1] })] }, 3, "has a dimension below 0"],
     ["a huge shape", { inputs: [input({ shape: ["4294967296", "4294967296"] })] }, 3, "is larger than the limit"],
-    ["a resumption without a key", { parameters: parameters({ resume_after: 1 }) }, 3, "resume_after needs idempotency_key"],
+    [
+      "a resumption without a key",
+      { parameters: parameters({ resume_after: 1 }) },
+      3,
+      "resume_after needs idempotency_key",
+    ],
   ])("%s", async (_, more, status, text) => {
     const answer = await infer(more);
     expect(answer.status).toBe(status);
@@ -92,7 +122,11 @@ describe("a message that is refused", () => {
   });
 
   it("garbage, and a message that is cut", async () => {
-    for (const bytes of [Buffer.from("ffffffffffffffffffff", "hex"), Buffer.from("0a0561", "hex"), Buffer.from("00", "hex")]) {
+    for (const bytes of [
+      Buffer.from("ffffffffffffffffffff", "hex"),
+      Buffer.from("0a0561", "hex"),
+      Buffer.from("00", "hex"),
+    ]) {
       const answer = await client().callBytes(INFER, bytes);
       expect([answer.status, answer.details]).toEqual([3, "the message is no valid protocol buffer"]);
     }
@@ -172,7 +206,9 @@ describe("a connection", () => {
 
   it("is told windows that do not slow large tensors down", async () => {
     const session = connectHttp2(`http://${target()}`);
-    const [settings] = (await once(session, "remoteSettings")) as [{ initialWindowSize: number; maxConcurrentStreams: number }];
+    const [settings] = (await once(session, "remoteSettings")) as [
+      { initialWindowSize: number; maxConcurrentStreams: number },
+    ];
     expect(settings).toMatchObject({ initialWindowSize: 8 * 1024 * 1024, maxConcurrentStreams: 100 });
     await expect.poll(() => session.state.remoteWindowSize).toBe(16 * 1024 * 1024);
     session.close();

@@ -24,7 +24,9 @@ interface Open extends Request {
 
 interface Answer {
   readonly id: string;
-  readonly parameters: Readonly<Record<string, { readonly bool_param?: boolean; int64_param?: string; string_param?: string }>>;
+  readonly parameters: Readonly<
+    Record<string, { readonly bool_param?: boolean; int64_param?: string; string_param?: string }>
+  >;
 }
 
 const PAUSE_MS = 100;

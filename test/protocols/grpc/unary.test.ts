@@ -19,13 +19,19 @@ describe("the server", () => {
   it("lives and is ready", async () => {
     expect((await client().call("ServerLive", {})).message).toEqual({ live: true });
     expect((await client().call("ServerReady", {})).message).toEqual({ ready: true });
-    expect((await client().call("Check", { service: "any" }, { service: HEALTH })).message).toEqual({ status: "SERVING" });
+    expect((await client().call("Check", { service: "any" }, { service: HEALTH })).message).toEqual({
+      status: "SERVING",
+    });
   });
 
   it("describes models as over HTTP", async () => {
     const { message } = await client().call("ModelMetadata", { name: "echo-int32" });
     const overHttp = (await (await fetch(`${running.url}/v2/models/echo-int32`)).json()) as Message;
-    expect(message).toMatchObject({ name: "echo-int32", versions: overHttp["versions"], platform: overHttp["platform"] });
+    expect(message).toMatchObject({
+      name: "echo-int32",
+      versions: overHttp["versions"],
+      platform: overHttp["platform"],
+    });
     const config = await client().call("ModelConfig", { name: "accumulate" });
     expect(config.message).toMatchObject({ config: { name: "accumulate", scheduling_choice: "sequence_batching" } });
   });

@@ -147,7 +147,8 @@ function readTensors(
     if (contents !== undefined && raw.length > 0) {
       throw refused(`contents field must not be specified when using raw_input_contents for ${where}`);
     }
-    const bytes = raw[used++] ?? (contents && rawContents(contents, datatype, { input: name, model }, limits.jsonBytes));
+    const bytes =
+      raw[used++] ?? (contents && rawContents(contents, datatype, { input: name, model }, limits.jsonBytes));
     if (bytes !== undefined) return { name, datatype, shape, data: bytes };
     if (shape.includes(0)) return { name, datatype, shape, data: Buffer.alloc(0) };
     throw refused(`unable to find data for input tensor ${where} in request.`);
