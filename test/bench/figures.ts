@@ -5,6 +5,7 @@
 import { parts } from "./support/fleet.js";
 import { median, ratio, type Wanted } from "./support/statistics.js";
 import { OFFERED, type FleetResult, type StepRound } from "./steps/scenarios.js";
+import { grpcFigures, type GrpcRound } from "./grpc/scenarios.js";
 import { hotFigures } from "./hot/figures.js";
 import type { HotRound } from "./hot/scenarios.js";
 import { neighboursFigures, type NeighboursRound } from "./neighbours/scenarios.js";
@@ -107,10 +108,18 @@ export type Round = StepRound &
   HotRound &
   OwnersRound &
   NeighboursRound &
-  ObserveRound;
+  ObserveRound &
+  GrpcRound;
 
 export function figures(rounds: readonly Partial<Round>[]): Figure[] {
-  const others = [...queueFigures, ...hotFigures, ...ownersFigures, ...neighboursFigures, ...observeFigures];
+  const others = [
+    ...queueFigures,
+    ...hotFigures,
+    ...ownersFigures,
+    ...neighboursFigures,
+    ...observeFigures,
+    ...grpcFigures,
+  ];
   return figuresOf<Round>([...stepFigures, ...stagesFigures, ...streamFigures, ...others], rounds);
 }
 

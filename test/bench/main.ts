@@ -5,7 +5,8 @@
  * measures generation instead, `--only queue` the queue's cost for Redis, and
  * `--only steps,streams,queue` everything. `--only owners` measures what keys cost, and
  * what a tenant notices of another that floods, which `--only neighbours` measures by itself.
- * `--only observe` measures what metrics, traces and the access log cost.
+ * `--only observe` measures what metrics, traces and the access log cost, and `--only grpc` what gRPC
+ * costs beside HTTP.
  * `--only stages` says where the time of a step goes, and `--only hot --against FOLDER` measures
  * this build beside the build of another checkout.
  */
@@ -19,6 +20,7 @@ import type { ReferenceJob } from "./bare/reference.js";
 import { runChild } from "./support/child.js";
 import { chosen, runRounds } from "./support/rounds.js";
 import { figures, printFigures, type Round } from "./figures.js";
+import { grpcNames, grpcScenarios, type GrpcRound } from "./grpc/scenarios.js";
 import { hotNames, hotScenarios, type HotRound } from "./hot/scenarios.js";
 import { neighboursNames, neighboursScenarios, type NeighboursRound } from "./neighbours/scenarios.js";
 import { observeNames, observeScenarios, type ObserveRound } from "./observe/scenarios.js";
@@ -53,6 +55,7 @@ const names = chosen(options.only.replace(/\bowners\b/, "owners,neighbours"), {
   owners: ownersNames,
   neighbours: neighboursNames,
   observe: observeNames,
+  grpc: grpcNames,
 });
 
 // Leaving by `exit` ends every started process, too.
@@ -147,6 +150,12 @@ async function measureObserve(onClose: Closing): Promise<Partial<ObserveRound>[]
   return runRounds(scenarios, { rounds, names: names.observe, progress });
 }
 
+async function measureGrpc(onClose: Closing): Promise<Partial<GrpcRound>[]> {
+  const expected = await expectedOutputs();
+  const scenarios = await grpcScenarios({ folder, expected, timing, onClose });
+  return runRounds(scenarios, { rounds, names: names.grpc, progress });
+}
+
 async function measureNeighbours(onClose: Closing): Promise<Partial<NeighboursRound>[]> {
   const scenarios = await neighboursScenarios({ folder, timing, onClose, progress });
   return runRounds(scenarios, { rounds, names: names.neighbours, progress });
@@ -161,6 +170,7 @@ try {
   const owners = names.owners.length === 0 ? [] : await measureOwners();
   const neighbours = names.neighbours.length === 0 ? [] : await closing(measureNeighbours);
   const observe = names.observe.length === 0 ? [] : await closing(measureObserve);
+  const grpc = names.grpc.length === 0 ? [] : await closing(measureGrpc);
   const measured = Array.from({ length: rounds }, (_, i): Partial<Round> => ({
     ...steps[i],
     ...stages[i],
@@ -170,6 +180,7 @@ try {
     ...owners[i],
     ...neighbours[i],
     ...observe[i],
+    ...grpc[i],
   }));
   const results = measured.flatMap((round) => Object.values(round));
   const total = (count: "checked" | "wrong") => results.reduce((sum, result) => sum + result[count], 0);

@@ -180,13 +180,13 @@ interface LogAsked {
   readonly settings: Readonly<Record<string, Readonly<Record<string, unknown>> & { parameter_choice: string }>>;
 }
 
-async function logSettings(asked: Message, exchange: Exchange, { processLog }: MethodParts): Promise<Message> {
+function logSettings(asked: Message, exchange: Exchange, { processLog }: MethodParts): Message {
   const { settings } = asked as LogAsked;
   const given = mapped(settings, (value) => value[value.parameter_choice]);
   const shown =
     Object.keys(given).length === 0
       ? processLog.show()
-      : await change(given, logMembers, (members) => processLog.change(exchange.caller, members));
+      : change(given, logMembers, (members) => processLog.change(exchange.caller, members));
   const choices = { boolean: "bool_param", number: "uint32_param", string: "string_param" } as const;
   return {
     settings: mapped(shown, (value) => ({ [choices[typeof value as keyof typeof choices]]: value })),

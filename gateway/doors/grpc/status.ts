@@ -1,5 +1,5 @@
 /** Errors as gRPC's clients see them: a status, a text, and metadata with Baton's code. */
-import { Metadata, status, type StatusObject } from "@grpc/grpc-js";
+import { Metadata, type StatusObject } from "@grpc/grpc-js";
 import { errorKinds, fixedError, grpcStatusOf, InferenceError, type ErrorCode } from "#shared/errors.js";
 import { isRefusal } from "../../formats/errors.js";
 
@@ -34,8 +34,7 @@ export function stopping(): InferenceError {
   return new InferenceError("unavailable", "GRPC server is shutting down and has stopped accepting new requests.");
 }
 
+/** A cut may split a character in two, of which no header can hold one half. */
 export function shortened(text: string): string {
-  return text.length > MOST_TEXT ? `${text.slice(0, MOST_TEXT)}...` : text;
+  return text.length > MOST_TEXT ? `${text.slice(0, MOST_TEXT).replace(/[\uD800-\uDBFF]$/, "")}...` : text;
 }
-
-export const OK: Pick<StatusObject, "code" | "details"> = { code: status.OK, details: "" };

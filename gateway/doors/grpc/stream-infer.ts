@@ -151,11 +151,11 @@ export class StreamInfer {
   #refuse(error: unknown, part: Exchange): void {
     const fault = this.#fault(error, { id: part.messageId });
     part.end(codeOf(error));
-    void this.#inOrder(Promise.resolve(fault));
+    void this.#inOrder(async () => fault);
   }
 
   async #infer(request: ReadCall, part: Exchange): Promise<void> {
-    await this.#inOrder(this.#tensors(request, part));
+    await this.#inOrder(() => this.#tensors(request, part));
   }
 
   /** @returns the message; undefined if the client has all, or if the stream has failed */
@@ -238,7 +238,8 @@ export class StreamInfer {
   }
 
   /** Sends a message when those of all earlier requests have been sent. */
-  async #inOrder(message: Promise<Buffer | undefined>): Promise<void> {
+  async #inOrder(answer: () => Promise<Buffer | undefined>): Promise<void> {
+    const message = answer();
     if (!this.#isOrdered) {
       const bytes = await message;
       if (bytes !== undefined) await this.#sender.send(bytes);

@@ -11,10 +11,13 @@ import type { BenchModel } from "../support/models.js";
 import { outputAt, PATTERNS, readFloats, STEPS } from "../support/patterns.js";
 import { percentiles, type Percentiles } from "../support/statistics.js";
 import { Connection, type Answer } from "./connection.js";
+import { GrpcConnection, grpcRequestsOf, type Way } from "./grpc-connection.js";
 import { requestsOf } from "./requests.js";
 
 export interface LoadJob {
   readonly port: number;
+  /** The port is gRPC's, and steps go in this way; absent: HTTP. */
+  readonly grpc?: Way;
   readonly model: BenchModel;
   /** How many sequences run, each on a connection of its own. */
   readonly sequences: number;
@@ -43,7 +46,7 @@ export interface LoadResult {
 const LONGEST_WAIT_MS = 3_000;
 
 await serveJob((job: LoadJob, measuring, measured) => {
-  const { port, model, sequences, expected, warmupMs, measureMs, offered } = job;
+  const { port, grpc, model, sequences, expected, warmupMs, measureMs, offered } = job;
   const check = new AnswerCheck(readFloats(expected), model.size);
   const latencies: number[] = [];
   const late: number[] = [];
@@ -51,7 +54,7 @@ await serveJob((job: LoadJob, measuring, measured) => {
   let phase: "warm-up" | "measure" | "over" = "warm-up";
 
   const drive = async (sequence: number, fail: (error: Error) => void, over: () => void) => {
-    const requests = requestsOf(model, sequence);
+    const requests = grpc === undefined ? requestsOf(model, sequence) : grpcRequestsOf(model, sequence);
     const waits = offered === undefined ? undefined : exponential(sequence, (sequences * 1_000) / offered);
     let step = 0;
     /** When the step was due, which in a closed loop is when it was sent. */
@@ -79,7 +82,10 @@ await serveJob((job: LoadJob, measuring, measured) => {
       if (phase === "over") over();
       else sendWhenDue();
     };
-    const connection = await Connection.open(port, onAnswer, fail);
+    const connection =
+      grpc === undefined
+        ? await Connection.open(port, onAnswer, fail)
+        : new GrpcConnection({ port, way: grpc, tensorBytes: model.size * 4 }, onAnswer, fail);
     return sendWhenDue;
   };
 

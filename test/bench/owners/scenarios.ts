@@ -2,7 +2,6 @@
  * What a key costs a gateway, in loops over the functions that judge it. Redis has no part in them,
  * because a gateway asks Redis about a key once.
  */
-import type { IncomingMessage } from "node:http";
 import { RequestBudget } from "../../../gateway/admission/budget.js";
 import { Audit } from "../../../gateway/auth/audit.js";
 import { Authenticator } from "../../../gateway/auth/authenticator.js";
@@ -114,7 +113,7 @@ export function ownersScenarios(): Scenarios<OwnersRound> {
             return false;
           } catch (error) {
             const socket = { remoteAddress: `10.${(i >> 16) & 255}.${(i >> 8) & 255}.${i & 255}` };
-            audit.refused(error, { method: "POST", url: "/v2", headers: {}, socket } as IncomingMessage, "r");
+            audit.refused(error, { method: "POST", url: "/v2", headers: {}, socket }, "r");
             return true;
           }
         }),

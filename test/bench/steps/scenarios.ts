@@ -7,6 +7,7 @@ import type { BullJob, BullResult } from "../bullmq/measure.js";
 import { runChild } from "../support/child.js";
 import { busyMs, othersShare } from "../support/cpu.js";
 import { parts, type BenchFleet, type Part } from "../support/fleet.js";
+import type { Way } from "../load/grpc-connection.js";
 import type { LoadJob, LoadResult } from "../load/measure.js";
 import { large, tiny, tinyAtOnce, type BenchModel } from "../support/models.js";
 import type { Percentiles } from "../support/statistics.js";
@@ -80,15 +81,18 @@ export interface OfferedResult {
 /**
  * Loads the fleet with sequences of this model, each on a connection of its own.
  * @param offered steps a second of an open loop; absent: a closed loop
+ * @param grpc how steps go over gRPC; absent: over HTTP
  */
 export async function measureFleet(
   { fleet, expected, timing }: Pick<Setting, "fleet" | "expected" | "timing">,
   model: BenchModel,
   sequences: number,
   offered?: number,
+  grpc?: Way,
 ): Promise<FleetResult> {
   const job: LoadJob = {
-    port: fleet.port,
+    port: grpc === undefined ? fleet.port : fleet.grpcPort,
+    ...(grpc !== undefined && { grpc }),
     model,
     sequences,
     expected: expectedOf(expected, model),

@@ -27,10 +27,14 @@ export interface BenchFleetPlan {
   readonly flags?: readonly string[];
   /** The checkout whose build runs, if it is another one. */
   readonly build?: string;
+  /** The gateway speaks gRPC, too. */
+  readonly grpc?: boolean;
 }
 
 export interface BenchFleet {
   readonly port: number;
+  /** The port of gRPC; 0 if the plan has none. */
+  readonly grpcPort: number;
   readonly redis: RedisServer;
   /** Named worker-1, worker-2 and so on. */
   readonly workers: readonly Member[];
@@ -50,7 +54,7 @@ export const BUCKETS = 1;
 const READY_WITHIN_MS = 20_000;
 
 export async function startBenchFleet(plan: BenchFleetPlan): Promise<BenchFleet> {
-  const { folder, repository, models, workers: count, env, common, flags, build } = plan;
+  const { folder, repository, models, workers: count, env, common, flags, build, grpc = false } = plan;
   const profile = process.env["BATON_BENCH_PROFILE"];
   const profiling = (name: string) => [
     "--cpu-prof",
@@ -65,6 +69,7 @@ export async function startBenchFleet(plan: BenchFleetPlan): Promise<BenchFleet>
     models,
     repository,
     direct: true,
+    grpc,
     env: { BATON_BUCKETS: String(BUCKETS), ...common },
     workerEnv: env,
     ...(flags !== undefined && { flags: () => flags }),
@@ -74,10 +79,12 @@ export async function startBenchFleet(plan: BenchFleetPlan): Promise<BenchFleet>
   });
   await fleet.whenServing(READY_WITHIN_MS);
   const { redis, nats, workers } = fleet;
-  const [{ member: gateway, url } = { member: undefined, url: "" }] = fleet.gateways;
-  if (gateway === undefined) throw new Error("the fleet has no gateway");
+  const [first] = fleet.gateways;
+  if (first === undefined) throw new Error("the fleet has no gateway");
+  const { member: gateway, url } = first;
   return {
     port: Number(new URL(url).port),
+    grpcPort: Number(first.grpc.split(":")[1] ?? 0),
     redis,
     workers,
     processes: {

@@ -194,10 +194,7 @@ describe("a connection", () => {
     const session = connectHttp2(`http://${target()}`);
     session.on("error", () => undefined);
     await once(session, "connect");
-    const closed = once(session, "close");
-    let isOpen = true;
-    void closed.then(() => (isOpen = false));
-    while (isOpen) {
+    while (!session.closed) {
       for (let i = 0; i < 50 && !session.destroyed; i++) session.ping(() => undefined);
       await new Promise((resolve) => setImmediate(resolve));
     }

@@ -23,11 +23,15 @@ function methodOf(service: string, name: string): MethodDefinition<object, objec
   return method;
 }
 
+/** The bytes of a request. */
+export function asMessage(name: string, message: Message): Buffer {
+  return methodOf(INFERENCE, name).requestSerialize(message);
+}
+
 export const INFERENCE = "inference.GRPCInferenceService";
 export const HEALTH = "grpc.health.v1.Health";
 
 /** A message of the protocol. */
-// oxlint-disable-next-line typescript/no-explicit-any -- the protocol's messages have no types here
 export type Message = Readonly<Record<string, unknown>>;
 
 export interface Answer {
@@ -45,14 +49,6 @@ export interface CallTerms {
   readonly service?: string;
   /** Aborts the call. */
   readonly signal?: AbortSignal;
-}
-
-export interface InferTensor {
-  readonly name: string;
-  readonly datatype: string;
-  readonly shape: readonly number[];
-  readonly parameters?: Message;
-  readonly contents?: Message;
 }
 
 export class GrpcClient {
