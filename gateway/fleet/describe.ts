@@ -10,7 +10,7 @@ import { readAllLoads } from "#shared/queue/pieces/load.js";
 import { pinOf, pinText } from "#shared/queue/address.js";
 import { bucketTag } from "#shared/queue/bucket-tag.js";
 import { registryKeys } from "#shared/queue/keys.js";
-import { readProcesses, type ListedProcess } from "#shared/queue/note-process.js";
+import { readProcesses, type ListedProcess } from "#shared/queue/processes/note-process.js";
 import { timeAt } from "#shared/redis/clock.js";
 import { masterFor, type RedisClient } from "#shared/redis/connect.js";
 import type { Unserved } from "./buckets.js";

@@ -1,6 +1,8 @@
 /** The statistics of models: the answers of `GET /v2/models/stats` and of the paths of a model. */
 import { InferenceError } from "#shared/errors.js";
 import { readReports } from "#shared/queue/admission/read-reports.js";
+import type { ReportPart } from "#shared/queue/pieces/report.js";
+import type { ProcessReports } from "#shared/queue/processes/reports.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import type { ModelDirectory, ModelName } from "./models.js";
 import { orUnavailable } from "./or-unavailable.js";
@@ -11,19 +13,26 @@ type Totals = ReturnType<typeof totalsOf>;
 /** How long callers share what one of them has read, in ms. */
 const SHARED_MS = 400;
 
+export interface StatisticsSettings {
+  readonly redis: RedisClient;
+  /** The name of this gateway. */
+  readonly name: string;
+  /** What this gateway has counted. */
+  readonly reports: Pick<ProcessReports, "parts">;
+  readonly fleet: { readonly directory: ModelDirectory };
+}
+
 export class StatisticsService {
-  readonly #redis: RedisClient;
-  readonly #fleet: { readonly directory: ModelDirectory };
+  readonly #settings: StatisticsSettings;
   /** What callers share: reports are no fresher than that, and in a large fleet they are long. */
   #shared: { readonly totals: Promise<Totals>; readonly until: number } | undefined;
 
-  constructor(redis: RedisClient, fleet: { readonly directory: ModelDirectory }) {
-    this.#redis = redis;
-    this.#fleet = fleet;
+  constructor(settings: StatisticsSettings) {
+    this.#settings = settings;
   }
 
   get directory(): ModelDirectory {
-    return this.#fleet.directory;
+    return this.#settings.fleet.directory;
   }
 
   /**
@@ -41,8 +50,10 @@ export class StatisticsService {
   #totals(): Promise<Totals> {
     const now = performance.now();
     if (this.#shared === undefined || now >= this.#shared.until) {
-      const totals = orUnavailable(this.#redis, () => readReports(this.#redis)).then(({ reports, past }) =>
-        totalsOf([...reports, ...past]),
+      const { redis, name, reports: counted } = this.#settings;
+      // This gateway knows newer numbers of its own than Redis has.
+      const totals = orUnavailable(redis, () => readReports(redis, name)).then(({ reports, past, own }) =>
+        totalsOf([...reports, ...past, ...own.map(negated), ...counted.parts()]),
       );
       const shared = { totals, until: now + SHARED_MS };
       this.#shared = shared;
@@ -53,6 +64,10 @@ export class StatisticsService {
     }
     return this.#shared.totals;
   }
+}
+
+function negated(part: ReportPart): ReportPart {
+  return { ...part, sums: part.sums.map((sum) => -sum) };
 }
 
 /** The versions in ascending order, also of a model whose workers have all gone lately. */

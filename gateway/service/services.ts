@@ -53,7 +53,7 @@ export function servicesOf(parts: Parts, config: ServiceConfig, log: Logger, aud
     inference: new CallingInference(parts.inference, bus),
     fleet,
     fleetEvents: new FleetEvents({ name: parts.name, redis, fleet }),
-    statistics: new StatisticsService(redis, fleet),
+    statistics: new StatisticsService({ redis, name: parts.name, reports: parts.reports, fleet }),
     requests: new RequestService({
       redis,
       bus,

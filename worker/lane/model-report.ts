@@ -2,6 +2,7 @@
  * The sums of one model version in this worker since its start, for statistics of the whole fleet.
  * The page of metrics has cells of its own, because versions beyond a limit share these.
  */
+import type { NamedPart, Reporting } from "#shared/queue/processes/reports.js";
 import {
   LAST_RESPONSE,
   responseSums,
@@ -12,14 +13,6 @@ import {
   versionSums,
   type ReportPart,
 } from "#shared/queue/pieces/report.js";
-
-/** A part with its name among the parts of all versions. */
-export interface NamedPart {
-  readonly subject: string;
-  readonly sums: readonly number[];
-  /** On `World.now()`'s clock; undefined for a part without a time. */
-  readonly lastAt: number | undefined;
-}
 
 /** The sums of a request that ended with a result, times in ms. */
 export interface RequestTimes {
@@ -34,7 +27,7 @@ type VersionSum = (typeof versionSums)[number];
 
 const at = Object.fromEntries(versionSums.map((name, i) => [name, i])) as Readonly<Record<VersionSum, number>>;
 
-export class ModelReport {
+export class ModelReport implements Reporting {
   readonly #model: Pick<ReportPart, "model" | "version">;
   readonly #version = new Float64Array(versionSums.length);
   /** By the number of rows. */

@@ -14,6 +14,7 @@ import { heartbeat, type BeatAnswer, type FleetNews, type Silent } from "#shared
 import { byLane, inLane } from "#shared/queue/work/lane.js";
 import { ownedByLane, ownedEntries } from "#shared/queue/work/read/owned.js";
 import { registryKeys } from "#shared/queue/keys.js";
+import { ProcessReports } from "#shared/queue/processes/reports.js";
 import type { Bus } from "#shared/nats/connect.js";
 import type { RedisClocks } from "#shared/redis/clock.js";
 import { reachesOthers, type RedisClient } from "#shared/redis/connect.js";
@@ -25,7 +26,6 @@ import { LivenessCounts } from "./counts.js";
 import { Reclaimer, type HeldModel } from "./reclaimer.js";
 import { callOut, listenForCalls } from "./grave-calls.js";
 import { APART_MS } from "./judge.js";
-import { WorkerReports } from "./reports.js";
 import { asksWith, beatEvery, followsAt, JITTER, silenceAfter } from "./pace.js";
 import { Watch } from "./watch.js";
 
@@ -67,7 +67,7 @@ export class Liveness {
   readonly #watch: Watch;
   readonly #reclaimer: Reclaimer;
   readonly #counts = new LivenessCounts();
-  readonly #reports: WorkerReports;
+  readonly #reports: ProcessReports;
   readonly #ended = new AbortController();
   #nap = new AbortController();
   #announced: { readonly announcement: Announcement; readonly lanes: readonly Lane[] } | undefined;
@@ -96,7 +96,7 @@ export class Liveness {
     const onBuried = (lanes: readonly Lane[]) => bus !== undefined && callOut(bus, lanes);
     this.#watch = new Watch({ ...settings, world, connection: this.#connection, counts: this.#counts, onBuried });
     this.#reclaimer = new Reclaimer({ ...settings, world });
-    this.#reports = new WorkerReports(settings.worker);
+    this.#reports = new ProcessReports(settings.worker);
   }
 
   /** Number of workers in the fleet, this worker included, by the last answer. */

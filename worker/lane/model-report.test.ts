@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { partsOfPage, type ReportField, type ReportPart } from "#shared/queue/pieces/report.js";
-import { ModelReport } from "../lane/model-report.js";
-import { WorkerReports } from "./reports.js";
+import { ModelReport } from "./model-report.js";
+import { ProcessReports } from "#shared/queue/processes/reports.js";
 
 const toRedis = (at: number) => 1_000_000 + at;
 
 function sample() {
   const model = new ModelReport({ model: "m", version: "1" });
-  const reports = new WorkerReports("w.1");
+  const reports = new ProcessReports("w.1");
   reports.add(model);
   return { model, reports };
 }
@@ -27,11 +27,14 @@ function run(model: ModelReport, rows: number, now: number): void {
 describe("the report of a beat", () => {
   it("has what has changed since Redis has answered, and is as rare as a flush should be", () => {
     const { model, reports } = sample();
+    // The first has the number of pages alone, since the load of the worker lies before all pages.
+    expect(reports.next(-500, { toRedis })).toEqual([{ field: "w.1", figures: "1" }]);
+    reports.arrived();
     expect(reports.next(0, { toRedis })).toEqual([]);
     run(model, 2, 5);
     model.failed(7, 6);
     const first = reports.next(10, { toRedis });
-    expect(first.map(({ field }) => field)).toEqual(["w.1 0", "w.1"]);
+    expect(first.map(({ field }) => field)).toEqual(["w.1 1", "w.1"]);
     expect(partsOf(first)).toEqual([
       {
         model: "m",
@@ -56,7 +59,7 @@ describe("the report of a beat", () => {
     expect(reports.next(2_000, { toRedis })).toEqual([]);
     model.failed(0, 7);
     const second = reports.next(2_001, { toRedis });
-    expect(second.map(({ field }) => field)).toEqual(["w.1 0"]);
+    expect(second.map(({ field }) => field)).toEqual(["w.1 1"]);
   });
 
   it("stays small, and brings everything in turns", () => {
@@ -92,7 +95,10 @@ describe("the report of a beat", () => {
     expect(partsOf(reports.next(600, { toRedis })).length).toBe(3);
     reports.arrived();
     reports.startAfterPast();
-    expect(reports.next(1_200, { toRedis })).toEqual([]);
+    expect(reports.hasReported).toBe(false);
+    expect(reports.next(1_200, { toRedis })).toEqual([{ field: "w.1", figures: "1" }]);
+    reports.arrived();
+    expect(reports.parts().map(({ sums }) => sums[0])).toEqual([0, 0, 0]);
     run(model, 1, 2);
     const [version] = partsOf(reports.next(1_800, { toRedis }));
     expect(version?.sums[0]).toBe(1);
