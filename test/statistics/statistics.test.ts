@@ -1,12 +1,19 @@
 /** Statistics agree with the clients of a fleet, and outlive its workers. */
+import { statSync } from "node:fs";
+import { join } from "node:path";
+import { isDeepStrictEqual } from "node:util";
 import { describe, expect, it } from "vitest";
+import { root } from "../support/fleet/root.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { readUntil, until } from "../support/until.js";
 import { infer, runsOf, settled, simple, statistics, step } from "./load.js";
 
 /** An observer would read reports, too. */
+const WORKERS = 2;
 const env = { BATON_HISTORY: "false" };
-const running = useFleet({ models: ["accumulate", "simple", "picky"], gateways: 2, workers: 2, env });
+const running = useFleet({ models: ["accumulate", "simple", "picky"], gateways: 2, workers: WORKERS, env });
+/** The file of a model of the fleet's repository. */
+const fileBytes = (model: string) => statSync(join(root, "infra/models", model, "1/model.onnx")).size;
 const none = { count: 0, ns: 0 };
 const urls = () => running.fleet.urls;
 const someUrl = (i: number) => urls()[i % urls().length] ?? "";
@@ -15,7 +22,12 @@ const all = async (url: string) => (await statistics(url, "stats")).map(({ name 
 
 describe("statistics", () => {
   it("have every member from the load on, for each version that is served", async () => {
-    const found = await statistics(running.url, "stats");
+    const memory = { type: "CPU", id: 0, byte_size: WORKERS * fileBytes("simple") };
+    // The gateway may not have heard of all workers yet.
+    const found = await readUntil(
+      () => statistics(running.url, "stats"),
+      (now) => isDeepStrictEqual(now[2]?.memory_usage, [memory]),
+    );
     expect(found.map(({ name, version }) => `${name}/${version}`)).toEqual(["accumulate/1", "picky/1", "simple/1"]);
     expect(found[2]).toEqual({
       name: "simple",
@@ -35,7 +47,7 @@ describe("statistics", () => {
       },
       response_stats: {},
       batch_stats: [],
-      memory_usage: [],
+      memory_usage: [memory],
     });
   });
 

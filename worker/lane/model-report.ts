@@ -37,6 +37,9 @@ export class ModelReport implements Reporting {
   readonly #times = new Float64Array(timeBounds.length + 1);
   #lastAt: number | undefined;
   #changes = 0;
+  #tokens = 0;
+  #busyMs = 0;
+  readonly #caches: (() => number)[] = [];
 
   constructor(model: Pick<ReportPart, "model" | "version">) {
     this.#model = model;
@@ -45,6 +48,30 @@ export class ModelReport implements Reporting {
   /** Another number after each change. */
   get changes(): number {
     return this.#changes;
+  }
+
+  /** As `model/version`. */
+  get name(): string {
+    return subjectOf({ ...this.#model, part: { of: "version" } });
+  }
+
+  /** What the model has done since the start, as the load of the worker counts it. */
+  get work(): { readonly steps: number; readonly tokens: number; readonly busyMs: number } {
+    return { steps: this.#version[at.success] as number, tokens: this.#tokens, busyMs: this.#busyMs };
+  }
+
+  /** Bytes of what the worker keeps in memory for the model beside its weights. */
+  get cachedBytes(): number {
+    return this.#caches.reduce((sum, read) => sum + read(), 0);
+  }
+
+  caches(read: () => number): void {
+    this.#caches.push(read);
+  }
+
+  /** Notes time in which the model ran. */
+  busy(ms: number): void {
+    this.#busyMs += ms;
   }
 
   /** Counts a run of the model, before its outputs are taken apart. */
@@ -102,6 +129,7 @@ export class ModelReport implements Reporting {
    */
   responded(index: number, how: "success" | "fail" | "cancel", ms: number): void {
     this.#changes++;
+    if (how === "success") this.#tokens++;
     const counted = Math.min(index, LAST_RESPONSE);
     const first = counted - (counted % RESPONSES_A_PART);
     const sums = sumsAt(this.#responses, first, RESPONSES_A_PART * responseSums.length);

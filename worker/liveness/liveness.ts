@@ -26,6 +26,7 @@ import { LivenessCounts } from "./counts.js";
 import { Reclaimer, type HeldModel } from "./reclaimer.js";
 import { callOut, listenForCalls } from "./grave-calls.js";
 import { APART_MS } from "./judge.js";
+import type { WorkerMeter } from "./load.js";
 import { asksWith, beatEvery, followsAt, JITTER, silenceAfter } from "./pace.js";
 import { Watch } from "./watch.js";
 
@@ -46,6 +47,8 @@ export interface LivenessSettings {
    * age.
    */
   readonly healthFile: string | undefined;
+  /** Measures the load of the process; absent if the process tells none. */
+  readonly meter?: WorkerMeter;
   readonly world?: World;
   readonly log: Logger;
 }
@@ -150,6 +153,7 @@ export class Liveness {
     this.#stopListening();
     this.#wake();
     await this.#beating;
+    this.#settings.meter?.stop();
     if (this.#announced === undefined) return;
     const { lanes } = this.#announced;
     const depart = async () => {
@@ -213,7 +217,7 @@ export class Liveness {
   }
 
   async #beat(): Promise<void> {
-    const { redis, worker, outageGuard, leaseMs, log } = this.#settings;
+    const { redis, worker, outageGuard, leaseMs, meter, log } = this.#settings;
     const { name } = this.#connection;
     const mayAsk = !this.#isLooking && outageGuard.silenceCounts(this.#world.now());
     const asks = mayAsk && (this.#watch.isCurious || this.#world.random() < asksWith(this.#living));
@@ -221,10 +225,11 @@ export class Liveness {
     const connection = name === this.#noted ? undefined : name;
     if (connection !== undefined) this.#reports.repeat();
     const report = this.#reports.next(this.#world.now(), { toRedis: this.#toRedis });
+    const load = meter?.next(this.#world.now(), this.#reclaimer.models);
     this.#isCalled = false;
     let answer: BeatAnswer;
     try {
-      answer = await heartbeat(redis, { worker, leaseMs, silentMs, connection, report });
+      answer = await heartbeat(redis, { worker, leaseMs, silentMs, connection, load, report });
     } catch (error) {
       return this.#giveUpWaiting(error);
     }
