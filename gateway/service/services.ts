@@ -44,7 +44,15 @@ export interface Services {
   readonly batches: BatchService;
 }
 
-export function servicesOf(parts: Parts, config: ServiceConfig, log: Logger, audit?: Audit): Services {
+export interface ServiceTerms {
+  readonly config: ServiceConfig;
+  /** Whether requests may have several tenants. */
+  readonly hasTenants: boolean;
+  readonly audit?: Audit;
+  readonly log: Logger;
+}
+
+export function servicesOf(parts: Parts, { config, hasTenants, audit, log }: ServiceTerms): Services {
   const { redis, forLarge, bus, deployment, fleet, loads, queueLimits, relay, stream } = parts;
   const { jobs, schedules, webhooks, files, batches, box } = parts;
   const { buckets, secret } = deployment;
@@ -75,6 +83,7 @@ export function servicesOf(parts: Parts, config: ServiceConfig, log: Logger, aud
       models: fleet,
       limits: queueLimits,
       shares: loads,
+      hasOneTenant: !hasTenants,
       maxStateBytes: config.BATON_MAX_STATE_BYTES,
       sleeping: new SleepingStates(config.BATON_HIBERNATE_DIR, secret(), log),
       idempotencyTtlMs: config.BATON_IDEMPOTENCY_TTL_MS,

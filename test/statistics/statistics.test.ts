@@ -142,9 +142,27 @@ describe("statistics", () => {
   });
 });
 
+describe("a page of sequences", () => {
+  it("says how many the model has, whatever the page is about", async () => {
+    const list = async (query: string, i = 0) => {
+      const answer = await fetch(`${someUrl(i)}/v2/models/accumulate/sequences${query}`);
+      return (await answer.json()) as { readonly sequences: readonly object[]; readonly total: number };
+    };
+    const ids = [701, 702, 703, 811, 812];
+    for (const id of ids) {
+      expect(await infer(running.url, "accumulate", step(id, { sequence_start: true }))).toBe(200);
+    }
+    expect(await list("?prefix=70")).toMatchObject({ sequences: [{}, {}, {}], total: 5 });
+    expect(await list("?limit=2", 1)).toMatchObject({ sequences: [{}, {}], total: 5 });
+    expect(await list("?state=hibernating")).toEqual({ sequences: [], total: 5 });
+    for (const id of ids) expect(await infer(running.url, "accumulate", step(id, { sequence_end: true }))).toBe(200);
+    expect(await list("", 1)).toEqual({ sequences: [], total: 0 });
+  });
+});
+
 describe("the statistics of workers that go", () => {
   it("never fall, and count on with those that stay", async () => {
-    const before = await settled(running.url, "accumulate", 100);
+    const before = await settled(running.url, "accumulate", 110);
     const [one] = running.fleet.workers;
     const seen: number[] = [];
     const look = async () => seen.push((await settled(running.url, "accumulate", 0)).inference_count);
@@ -153,14 +171,14 @@ describe("the statistics of workers that go", () => {
     while (!state.isGone) await look();
     await terminating;
     await look();
-    expect(Math.min(...seen)).toBe(100);
+    expect(Math.min(...seen)).toBe(110);
     for (let i = 0; i < 10; i++) {
       expect(await infer(someUrl(i), "accumulate", step(1_000 + i, { sequence_start: true, sequence_end: true }))).toBe(
         200,
       );
     }
-    const after = await settled(running.url, "accumulate", 110);
-    expect(after.inference_count).toBe(110);
+    const after = await settled(running.url, "accumulate", 120);
+    expect(after.inference_count).toBe(120);
     expect(after.inference_stats.success.ns).toBeGreaterThan(before.inference_stats.success.ns);
     expect(await all(running.url)).toContain("accumulate");
   });
