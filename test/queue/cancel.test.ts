@@ -20,7 +20,11 @@ describe("cancelRequest", () => {
     await lab.append(entry, "r1", [record(0), record(1)]);
     const given = await cancel(lab);
     const log = await lab.logOf("r1");
-    expect(given).toMatchObject({ said: "given", version: expect.stringMatching(/^\d+$/), last: { record: Buffer.from(log[2] ?? ""), labels: [] } });
+    expect(given).toMatchObject({
+      said: "given",
+      version: expect.stringMatching(/^\d+$/),
+      last: { record: Buffer.from(log[2] ?? ""), labels: [] },
+    });
     expect(tokenRecord.parse(JSON.parse(log[2] ?? ""))).toEqual({
       index: 2,
       choices: [],
