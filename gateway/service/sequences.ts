@@ -34,8 +34,8 @@ export interface SequenceFilter {
 export interface SequencePage {
   readonly sequences: readonly SequenceDescription[];
   /**
-   * How many sequences of the model live, of all versions, and whatever the page is about. Undefined
-   * in a deployment with tenants: no count says how many are whose.
+   * How many sequences of the model live, of all versions, and whatever the page is about.
+   * Undefined in a deployment with tenants: no count says how many are whose.
    */
   readonly total: number | undefined;
   readonly next: string | undefined;

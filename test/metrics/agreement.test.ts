@@ -216,7 +216,7 @@ describe("the counts of a fleet", () => {
           found.map(({ name, inference_stats: { success, fail } }) => [name, [success.count, fail.count]]),
         );
       };
-      // Another gateway's report comes with its next note, and a worker's with one of its next beats.
+      // Another gateway's report comes with its next note, a worker's with one of its next beats.
       const agrees = (now: object) => isDeepStrictEqual(now, wanted);
       expect(await readUntil(read, agrees, { patienceMs: 15_000 })).toEqual(wanted);
     }

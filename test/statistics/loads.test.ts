@@ -23,7 +23,8 @@ async function workersNow() {
 const theWorker = async () => (await workersNow())[0] ?? expect.fail("there is a worker");
 const cpuOf = async (model: string) => {
   const [one] = await statistics(running.url, `${model}/stats`);
-  return (one?.memory_usage as { readonly byte_size: number }[])[0]?.byte_size ?? 0;
+  const [first] = (one?.memory_usage ?? []) as readonly { readonly byte_size: number }[];
+  return first?.byte_size ?? 0;
 };
 
 describe("the load of a worker", () => {

@@ -3,8 +3,8 @@ import { readdir, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 
 /**
- * @returns the bytes of the model's file and of the files beside it whose names begin with its name,
- *   as exporters name external data: `model.onnx_data`, `model.onnx.data`
+ * @returns the bytes of the model's file and of the files beside it whose names begin with its
+ *   name, as exporters name external data: `model.onnx_data`, `model.onnx.data`
  */
 export async function weightBytes(modelFile: string): Promise<number> {
   const [folder, name] = [dirname(modelFile), basename(modelFile)];

@@ -13,9 +13,9 @@
 --                     is no stream
 --   ARGV.unlessBegun  '1' to leave a stream alone that has a record, else '0'
 --   ARGV.group
---   Returns {'given', record, labels, pin, ms}  ended by this call; record is '' if the request is no
---                           stream; labels: the labels of the request's job (job.lua), '' for none;
---                           pin of the lane; ms since the admission
+--   Returns {'given', record, labels, pin, ms}  ended by this call; record is '' if the request is
+--                           no stream; labels: the labels of the request's job (job.lua), '' for
+--                           none; pin of the lane; ms since the admission
 --           {'known', kind, body}   the request has an outcome already, perhaps from an earlier
 --                                   copy of this call
 --           {'sealed'}              the log has the final record; the outcome comes with the commit

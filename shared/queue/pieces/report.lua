@@ -1,8 +1,8 @@
 -- report.lua: what processes have counted since their start. Beats of workers and notes of other
 -- processes bring the pages that have changed, so a page is written whole and never read on the
 -- way. A page has some parts (records/reports.ts), with a line for each.
---   key `reports`  hash: `<process>` -> the number of its pages, and `<process> <n>` -> its nth page.
---                  Page 0 is the load of a worker, and no part of a report
+--   key `reports`  hash: `<process>` -> the number of its pages, and `<process> <n>` -> its nth
+--                  page. Page 0 is the load of a worker, and no part of a report
 --   key `past`     hash: the subject of a part -> a part with the sums over the processes that are
 --                  gone
 -- record report: unpackReport packReport

@@ -8,9 +8,9 @@
 -- include ../pieces/time.lua
 local loads = {}
 -- Lua's unpack takes a limited number of values.
-for first = 1, #ARGV, 2000 do
+for first = 1, #ARGV.workers, 2000 do
   local pages = {}
-  for i = first, math.min(first + 1999, #ARGV) do pages[#pages + 1] = ARGV[i] .. ' 0' end
+  for i = first, math.min(first + 1999, #ARGV.workers) do pages[#pages + 1] = ARGV.workers[i] .. ' 0' end
   local found = redis.call('HMGET', KEYS.reports, unpack(pages))
   for i = 1, #pages do loads[#loads + 1] = found[i] or '' end
 end
