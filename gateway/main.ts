@@ -72,7 +72,8 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
     { kind: "gateway", name, config, auth, leave, audit, metrics, onTracing, tracerOf, log },
     lifecycle,
   );
-  const shared = servicesOf(parts, config, log, audit);
+  const hasTenants = terms.kind !== "off" || config.BATON_TENANT_HEADER !== "";
+  const shared = servicesOf(parts, { config, hasTenants, audit, log });
   const peers = new Peers(parseRanges(config.BATON_TRUSTED_PROXIES));
   const requestAudit = new RequestAudit(audit, peers);
   const { redis, bus, deployment } = parts;

@@ -2,6 +2,7 @@
  * A worker as a member of the fleet: its connections, the lanes of its models, and how it joins and
  * leaves.
  */
+import { createRequire } from "node:module";
 import { hostname } from "node:os";
 import type { Logger } from "pino";
 import { showBus, showRedis } from "#shared/metrics/brokers.js";
@@ -39,9 +40,12 @@ import { laneContext, RunningLane, type LaneContext, type LaneSettings, type Lan
 import type { LoadedModel, LoadReport } from "./load-models.js";
 import { OutageGuard } from "./lane/outage-guard.js";
 import { Liveness } from "./liveness/liveness.js";
+import { WorkerMeter } from "./liveness/load.js";
 import { StepTraces } from "./trace/step-traces.js";
 import { hibernateWhileOpen } from "./upkeep/hibernate.js";
 import { lookAfterPins } from "./upkeep/upkeep.js";
+
+const { version } = createRequire(import.meta.url)("#package.json") as { version: string };
 
 /** In ms. A starting worker that cannot reach Redis for longer than this gives up. */
 const START_BUDGET_MS = 60_000;
@@ -126,6 +130,7 @@ export class FleetMember {
       leaseMs: config.BATON_LEASE_MS,
       buckets,
       healthFile: config.BATON_HEALTH_FILE,
+      meter: new WorkerMeter(config.BATON_LEASE_MS),
       log,
     });
     this.lifecycle.onClose("liveness", () => liveness.end());
@@ -140,6 +145,7 @@ export class FleetMember {
       device,
       models,
       failed,
+      version,
       metrics: this.metrics?.address(localAddress(this.redis)),
     };
     await liveness.join(announcement, lanes, START_BUDGET_MS);

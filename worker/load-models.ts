@@ -11,6 +11,7 @@ import { configJson } from "./models/pbtxt/config-json.js";
 import { LoadError } from "./thread/load-error.js";
 import { resolveModel } from "./models/resolve.js";
 import { readConstants } from "./models/validate/constants.js";
+import { weightBytes } from "./models/weights.js";
 import { scanRepository, type FoundModel, type ScannedModel } from "./models/scan.js";
 import type { WorkerConfig } from "./config.js";
 import { startModel } from "./tensors/host.js";
@@ -65,11 +66,12 @@ export async function loadModels(
   const wanted = scanned.filter(({ name }) => config.BATON_MODELS?.includes(name) ?? true);
   const loaded: LoadedModel[] = [];
   const failed: Announcement["failed"] = missing(config, scanned);
-  const attempt = async (name: string, version: string, load: () => Promise<LoadedModel>) => {
+  const attempt = async (name: string, version: string, file: string, load: () => Promise<LoadedModel>) => {
     try {
       const since = performance.now();
       const model = await load();
-      loaded.push({ ...model, loadMs: performance.now() - since });
+      const loadMs = performance.now() - since;
+      loaded.push({ ...model, served: { ...model.served, weightBytes: await weightBytes(file) }, loadMs });
     } catch (error) {
       failed.push({ name, version, reason: error instanceof Error ? withoutPaths(error.message) : String(error) });
     }
@@ -80,19 +82,22 @@ export async function loadModels(
     } else if (model.kind === "broken") {
       failed.push({ name: model.name, reason: model.error });
     } else if (model.kind === "generator") {
-      await attempt(model.name, "1", () =>
+      await attempt(model.name, "1", model.modelFile, () =>
         onFirst(placementsOf(device, model.place), (placement) =>
           loadGenerator(generatorSettings(config, device, placement), model, onFatal),
         ),
       );
     } else {
       for (const version of model.versions) {
-        await attempt(model.name, version.version, () => {
-          if ("error" in version) throw new LoadError(version.error);
-          return onFirst(placementsOf(device, wantedPlace(model)), (placement) =>
+        if ("error" in version) {
+          failed.push({ name: model.name, version: version.version, reason: version.error });
+          continue;
+        }
+        await attempt(model.name, version.version, version.file, () =>
+          onFirst(placementsOf(device, wantedPlace(model)), (placement) =>
             loadVersion({ settings: config, device, placement }, model, version.version, version.file, onFatal),
-          );
-        });
+          ),
+        );
       }
     }
   }

@@ -5,6 +5,8 @@ import { compareIds, sequencesPath } from "./sequence-id.js";
 
 export interface SequenceList {
   readonly sequences: readonly Sequence[];
+  /** How many the model has; undefined if the gateway does not say. */
+  readonly total: number | undefined;
   /** Whether there are sequences beyond the list's end. */
   readonly hasMore: boolean;
 }
@@ -21,6 +23,7 @@ export const MOST_LISTED = 10_000;
 export async function listSequences(model: string, prefix: string, signal: AbortSignal): Promise<SequenceList> {
   const found = new Map<string, Sequence>();
   let after: string | undefined;
+  let total: number | undefined;
   do {
     const query = new URLSearchParams({
       limit: String(PAGE),
@@ -31,7 +34,8 @@ export async function listSequences(model: string, prefix: string, signal: Abort
     // A sequence may be on several pages.
     for (const one of page.sequences) found.set(`${typeof one.sequence_id} ${one.sequence_id}`, one);
     after = page.next;
+    total = page.total;
   } while (after !== undefined && found.size < MOST_LISTED);
   const sequences = [...found.values()].toSorted((a, b) => compareIds(a.sequence_id, b.sequence_id));
-  return { sequences, hasMore: after !== undefined };
+  return { sequences, total, hasMore: after !== undefined };
 }

@@ -11,6 +11,8 @@ import { OwnModels } from "./own-models.js";
 
 type ProcessLoad = NonNullable<NonNullable<Fleet["gateways"]>[number]["load"]>;
 
+type WorkerLoad = NonNullable<Fleet["workers"][number]["load"]>;
+
 interface Process {
   readonly role: "gateway" | "worker" | "jobs";
   readonly name: string;
@@ -138,7 +140,7 @@ function processesOf({ workers, gateways = [], jobs = [] }: Fleet): Process[] {
     ...jobs.map((one) => ({ role: "jobs" as const, one })),
   ];
   return [
-    ...workers.map(({ name, host, pid, started_at: startedAt, device, models }): Process => ({
+    ...workers.map(({ name, host, pid, started_at: startedAt, device, models, version = "", load }): Process => ({
       role: "worker",
       name,
       host,
@@ -146,8 +148,8 @@ function processesOf({ workers, gateways = [], jobs = [] }: Fleet): Process[] {
       startedAt,
       device: device === undefined ? "" : deviceText(device),
       serves: models.map((model) => `${model.name} ${model.version}`).join(", "),
-      version: "",
-      load: "",
+      version,
+      load: load ? `${loadText(load)}, ${workText(load)}` : "",
     })),
     ...others.map(({ role, one: { name, host, pid, started_at: startedAt, version = "", load } }): Process => {
       return { role, name, host, pid, startedAt, device: "", serves: "", version, load: load ? loadText(load) : "" };
@@ -164,4 +166,9 @@ function deviceText({ provider, gpu, name, memory }: NonNullable<Fleet["workers"
 /** A process of several threads may use more than 100 % of a CPU. */
 function loadText({ cpu_ratio: cpu, event_loop_ms: loop, memory_bytes: memory }: ProcessLoad): string {
   return `CPU ${Math.round(cpu * 100)} %, loop ${Math.round(loop)} ms, ${bytesText(memory)}`;
+}
+
+function workText({ steps_per_second: steps, tokens_per_second: tokens, busy_ratio: busy, held }: WorkerLoad): string {
+  const rates = [`${steps} steps/s`, ...(tokens > 0 ? [`${tokens} tokens/s`] : [])];
+  return [`busy ${Math.round(busy * 100)} %`, ...rates, `${held} held`].join(", ");
 }

@@ -86,6 +86,11 @@ function Choice() {
   );
 }
 
+/** @param total of the model; undefined if it says nothing more */
+function countedText(found: number, total: number | undefined): string {
+  return `${countText(found)} ${total === undefined ? "" : `of ${countText(total)} `}sequences`;
+}
+
 function liveOf(fleet: Extract<AnyFleet, { workers: unknown }>, model: string): number {
   // The sequences of a model are counted for all of its versions together.
   return Math.max(0, ...fleet.models.filter(({ name }) => name === model).map(({ live_sequences: live = 0 }) => live));
@@ -101,7 +106,7 @@ function OfModel({ model }: { readonly model: string }) {
   );
   const [isImporting, setImporting] = useState(false);
   // Until the gateway answers a search, the page looks in the answer before.
-  const last = useRef<SequenceList>({ sequences: [], hasMore: false });
+  const last = useRef<SequenceList>({ sequences: [], total: undefined, hasMore: false });
   last.current = polled.answer.value ?? last.current;
   const isLooking = polled.answer.value === undefined || prefix !== search;
   const rows = last.current.sequences.filter(({ sequence_id: id }) => String(id).startsWith(search));
@@ -126,7 +131,7 @@ function OfModel({ model }: { readonly model: string }) {
       >
         <Search name="q" label={`Search the sequences of ${model} by the beginning of the id; Enter opens this id`} />
         <p class="soft" role="status">
-          {isLooking ? "Looking …" : `${countText(rows.length)} sequences`}
+          {isLooking ? "Looking …" : countedText(rows.length, search === "" ? undefined : last.current.total)}
         </p>
       </form>
       {last.current.hasMore && (

@@ -11,8 +11,7 @@ import { addressText, type RequestAddress } from "#shared/queue/address.js";
 import type { Bus } from "#shared/nats/connect.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { delay } from "#shared/retry.js";
-import type { ModelEnds } from "../outcomes/counts.js";
-import { endRequest } from "./end-request.js";
+import { endRequest, type EndedRequest } from "./end-request.js";
 
 export interface DeadlineSettings {
   readonly redis: RedisClient;
@@ -31,8 +30,6 @@ export interface DeadlineTerms {
   readonly restMs: number | undefined;
   /** How long Redis keeps the outcome, in ms. */
   readonly ttlMs: number;
-  /** The figures of the request's model. */
-  readonly ends: ModelEnds;
 }
 
 interface Deadline extends Omit<DeadlineTerms, "deadlineMs"> {
@@ -61,9 +58,9 @@ export class Deadlines {
   }
 
   /** Adds an admitted request. */
-  add(address: RequestAddress, { deadlineMs, restMs, ttlMs, ends }: DeadlineTerms): void {
+  add(address: RequestAddress, { deadlineMs, restMs, ttlMs }: DeadlineTerms): void {
     const dueAt = performance.now() + deadlineMs;
-    this.#deadlines.set(addressText(address), { address, kind: "first token", dueAt, restMs, ttlMs, ends });
+    this.#deadlines.set(addressText(address), { address, kind: "first token", dueAt, restMs, ttlMs });
   }
 
   /** Removes a request that has ended. */
@@ -82,17 +79,17 @@ export class Deadlines {
   }
 
   async #expire(key: string, deadline: Deadline, now: number): Promise<void> {
-    const { address, kind, dueAt, restMs, ttlMs, ends } = deadline;
+    const { address, kind, dueAt, restMs, ttlMs } = deadline;
     const unlessBegun = kind === "first token";
     const { texts } = errorKinds.expired;
     const message = unlessBegun ? texts.beforeResult : texts.beforeEnd;
     try {
       const ending = { code: "expired", message, ttlMs, stream: true, unlessBegun } as const;
-      const beforeToken = (wasQueued: boolean) => (wasQueued ? "queue" : "run");
-      const counted = (wasQueued: boolean) => ends.expired(unlessBegun ? beforeToken(wasQueued) : "stream");
+      const counted = ({ wasQueued, ends, ms }: EndedRequest) =>
+        ends.expired(!unlessBegun ? "stream" : wasQueued ? "queue" : "run", ms);
       const { said } = await endRequest(this.#settings, address, ending, { counted });
       if (said === "begun" && restMs !== undefined && this.#deadlines.has(key)) {
-        const rest = { address, kind: "whole answer", dueAt: dueAt + restMs, restMs: undefined, ttlMs, ends } as const;
+        const rest = { address, kind: "whole answer", dueAt: dueAt + restMs, restMs: undefined, ttlMs } as const;
         this.#deadlines.set(key, rest);
         return;
       }

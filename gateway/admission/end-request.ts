@@ -6,18 +6,26 @@ import { cancelRequest, type Cancellation, type Ending } from "#shared/queue/end
 import type { RedisClient } from "#shared/redis/connect.js";
 import { retrying } from "#shared/retry.js";
 import { withdraw } from "#shared/queue/admission/withdraw.js";
+import { endsAt, type ModelEnds } from "../outcomes/counts.js";
 
 /** While the gateway cannot reach Redis, a client waits no longer than this, in ms. */
 const BUDGET_MS = 2_000;
 
+/** A request that has just ended. */
+export interface EndedRequest {
+  /** Whether no worker had the request yet, as far as Redis said so. */
+  readonly wasQueued: boolean;
+  /** The figures of the request's version. */
+  readonly ends: ModelEnds;
+  /** From the admission to the end. */
+  readonly ms: number;
+}
+
 export interface EndTerms {
   /** How long each of the two scripts repeats while the gateway cannot reach Redis, in ms. */
   readonly budgetMs?: number;
-  /**
-   * Called if the request ends by this call.
-   * @param wasQueued whether no worker had the request yet, as far as Redis said so
-   */
-  readonly counted: (wasQueued: boolean) => void;
+  /** Called if the request ends by this call. */
+  readonly counted: (ended: EndedRequest) => void;
 }
 
 /**
@@ -40,7 +48,10 @@ export async function endRequest(
   try {
     wasQueued = (await retrying(() => withdraw(redis, address), { budgetMs })) === "withdrawn";
   } finally {
-    if (cancelled.said === "given") counted(wasQueued);
+    if (cancelled.said === "given") {
+      const { version, ms } = cancelled;
+      counted({ wasQueued, ends: endsAt(address, version), ms });
+    }
   }
   return cancelled;
 }

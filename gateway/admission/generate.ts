@@ -12,9 +12,8 @@ import type { GenerationRequest } from "./inference.js";
 import type { OpenStream } from "../stream/open-stream.js";
 import { Cursor } from "../stream/cursor.js";
 import type { Relay } from "../stream/relay.js";
-import { endsOf, type ModelEnds } from "../outcomes/counts.js";
 import type { Deadlines } from "./deadlines.js";
-import { endRequest } from "./end-request.js";
+import { endRequest, type EndedRequest } from "./end-request.js";
 import { enqueue, outcomeTtlOf, weightOf, type EnqueueSettings, type QueueEntry } from "./enqueue.js";
 import { requestAddress } from "./request-id.js";
 
@@ -51,7 +50,6 @@ async function admitStream(settings: GenerateSettings, request: GenerationReques
   const { background, deadlineMs, spec } = request;
   const under = (model: ServedModel): GenerationRequest => ({ ...request, model });
   const address = requestAddress(request, queue);
-  const ends = endsOf(request.model);
   const outcomeTtlMs = outcomeTtlOf(queue, request, background ? resultTtlMs : streamTtlMs);
   // Subscription and admission run side by side. Records that a worker publishes before the NATS
   // server knows the subscription are in the log.
@@ -66,10 +64,10 @@ async function admitStream(settings: GenerateSettings, request: GenerationReques
     const hasEnded = enqueued.said === "known" && enqueued.outcome !== undefined;
     // This gateway keeps the deadline even if another gateway admitted the request, because that
     // gateway may be gone.
-    if (!hasEnded) deadlines.add(address, { deadlineMs, restMs: spec.restMs, ttlMs: outcomeTtlMs, ends });
+    if (!hasEnded) deadlines.add(address, { deadlineMs, restMs: spec.restMs, ttlMs: outcomeTtlMs });
     if (isNew) relay.admitted(address);
     else relay.release(address);
-    return openStream(settings, { address, ttlMs: outcomeTtlMs, ends }, isNew);
+    return openStream(settings, { address, ttlMs: outcomeTtlMs }, isNew);
   } catch (error) {
     relay.release(address);
     // If Redis did admit the request, no client knows its id, so none will ever read its stream.
@@ -77,7 +75,7 @@ async function admitStream(settings: GenerateSettings, request: GenerationReques
     if (isUnknown && !background && request.idempotencyKey === undefined) {
       // The call may still be under way, and must not admit the request behind the cancellation.
       const overtaken = queue.batcher.overtake(address.bucket, graceMs);
-      overtaken.then(() => cancel(settings, { address, ttlMs: outcomeTtlMs, ends })).catch(() => undefined);
+      overtaken.then(() => cancel(settings, { address, ttlMs: outcomeTtlMs })).catch(() => undefined);
     }
     throw error;
   }
@@ -123,18 +121,17 @@ interface Admitted {
   readonly address: RequestAddress;
   /** How long Redis keeps the outcome, in ms. */
   readonly ttlMs: number;
-  readonly ends: ModelEnds;
 }
 
 /**
  * No client waits for this, so Redis has the whole grace period to answer. After that the stream's
  * worker ends the request by itself.
  */
-async function cancel(settings: GenerateSettings, { address, ttlMs, ends }: Admitted): Promise<void> {
+async function cancel(settings: GenerateSettings, { address, ttlMs }: Admitted): Promise<void> {
   const { queue, bus, deadlines, graceMs } = settings;
   const message = errorKinds.cancelled.texts.byClient;
   const ending = { code: "cancelled", message, ttlMs, stream: true } as const;
-  const counted = () => ends.cancelled("client_left");
+  const counted = ({ ends, ms }: EndedRequest) => ends.cancelled("client_left", ms);
   await endRequest({ redis: queue.redis, bus }, address, ending, { budgetMs: graceMs, counted });
   deadlines.remove(address);
 }

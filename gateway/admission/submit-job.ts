@@ -47,8 +47,7 @@ export async function submitJob(
     const under = (model: ServedModel): GenerationRequest => ({ ...request, model });
     const { said } = await enqueue(queue, { ...terms, request, ...generationFrames(queue, job.labels), under });
     if (said === "admitted" && deadlineMs <= LONGEST_KEPT_DEADLINE_MS) {
-      const terms = { deadlineMs, restMs: request.spec.restMs, ttlMs: outcomeTtlMs };
-      deadlines.add(address, { ...terms, ends: endsOf(request.model) });
+      deadlines.add(address, { deadlineMs, restMs: request.spec.restMs, ttlMs: outcomeTtlMs });
     }
     return said;
   }

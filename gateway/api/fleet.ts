@@ -19,6 +19,8 @@ const deviceShape = () =>
     memory: z.strictObject({ total_bytes: count, used_bytes: count }).optional(),
   });
 
+const loadMembers = { cpu_ratio: count, event_loop_ms: count, memory_bytes: count };
+
 const workerShape = () =>
   z.strictObject({
     name: z.string(),
@@ -36,6 +38,17 @@ const workerShape = () =>
     ),
     failed: z.array(z.strictObject({ name: z.string(), version: z.string().optional(), reason: z.string() })),
     metrics: z.string().optional(),
+    version: z.string().optional(),
+    beat_age_ms: count.optional(),
+    load: z
+      .strictObject({
+        ...loadMembers,
+        steps_per_second: count,
+        tokens_per_second: count,
+        busy_ratio: count,
+        held: count,
+      })
+      .optional(),
   });
 
 const modelShape = () =>
@@ -64,7 +77,7 @@ const processesShape = () =>
         started_at: z.string(),
         metrics: z.string().optional(),
         version: z.string().optional(),
-        load: z.strictObject({ cpu_ratio: count, event_loop_ms: count, memory_bytes: count }).optional(),
+        load: z.strictObject(loadMembers).optional(),
       }),
     )
     .optional();

@@ -36,7 +36,7 @@ export const sequenceShape = () =>
   });
 
 export const sequencesShape = () =>
-  z.strictObject({ sequences: z.array(sequenceShape()), next: z.string().optional() });
+  z.strictObject({ sequences: z.array(sequenceShape()), total: z.number().optional(), next: z.string().optional() });
 
 /** How to read an id of digits alone in a path. `readSequenceId` refuses any other word. */
 const type: Parameter<string | undefined> = {
@@ -73,7 +73,7 @@ export const sequenceEndpoints = forModel(
     query: { limit: pageSize(100, 1_000), after: text, state: oneOf(sequenceStates), prefix: prefixOfQuery },
     answers: {
       200: {
-        says: "A page of sequences; `next` is the `after` of the next page.",
+        says: "A page of sequences; `next` is the `after` of the next page, and `total`, without tenants, the model's number.",
         shape: sequencesShape,
       },
     },

@@ -10,7 +10,9 @@ import { readAllLoads } from "#shared/queue/pieces/load.js";
 import { pinOf, pinText } from "#shared/queue/address.js";
 import { bucketTag } from "#shared/queue/bucket-tag.js";
 import { registryKeys } from "#shared/queue/keys.js";
-import { readProcesses, type ListedProcess } from "#shared/queue/note-process.js";
+import type { ProcessLoad } from "#shared/queue/processes/load-meter.js";
+import { readLoads, type LoadedWorker } from "#shared/queue/processes/read-loads.js";
+import { readProcesses, type ListedProcess } from "#shared/queue/processes/note-process.js";
 import { timeAt } from "#shared/redis/clock.js";
 import { masterFor, type RedisClient } from "#shared/redis/connect.js";
 import type { Unserved } from "./buckets.js";
@@ -49,15 +51,16 @@ export type FleetDescription = Awaited<ReturnType<typeof describeFleet>>;
 
 /** @throws InferenceError `unavailable` while the gateway cannot ask Redis */
 export async function describeFleet(described: Described) {
-  const { redis, workers, buckets, unserved, goneBack, limits } = described;
+  const { redis, workers, unserved, goneBack, limits } = described;
   return orUnavailable(redis, async () => {
     const isAway = listIsAway(redis, unserved);
-    const [newest, queue, processes] = await Promise.all([
+    const [newest, loads, queue, processes] = await Promise.all([
       isAway ? undefined : newestPoint(redis),
+      isAway ? undefined : readLoads(redis, namesOf(workers)),
       describeQueue(described, limits),
       isAway ? undefined : readProcesses(redis),
     ]);
-    const fleet = await description(redis, workers, buckets, unserved, newest);
+    const fleet = await description(described, newest, loads);
     return { ...fleet, ...(processes && describeProcesses(processes)), queue, gone_back: goneBack?.describe() };
   });
 }
@@ -91,12 +94,14 @@ export async function scrapeTargets(
   );
 }
 
+export function namesOf(workers: readonly Announcement[]): string[] {
+  return workers.map(({ worker }) => worker);
+}
+
 async function description(
-  redis: RedisClient,
-  workers: readonly Announcement[],
-  buckets: number,
-  unserved: readonly Unserved[],
+  { redis, workers, buckets, unserved }: Described,
   newest: Point | undefined,
+  loads: ReadonlyMap<string, LoadedWorker> = new Map(),
 ) {
   const away = new Set(redis.isCluster ? unserved.flatMap((one) => one.buckets) : []);
   const asked = Array.from({ length: buckets }, (_, bucket) => bucket).filter((bucket) => !away.has(bucket));
@@ -132,7 +137,7 @@ async function description(
   return {
     durability: redis.durability,
     ...(unserved.length > 0 && { unserved: unserved.map(({ buckets, reason }) => ({ buckets, reason })) }),
-    workers: workers.map(({ worker, host, pid, startedAt, device, models, failed, metrics }) => ({
+    workers: workers.map(({ worker, host, pid, startedAt, device, models, failed, metrics, version }) => ({
       name: worker,
       host,
       pid,
@@ -141,6 +146,8 @@ async function description(
       models: models.map(({ name, version, placement }) => ({ name, version, ...placement })),
       failed,
       ...(metrics !== undefined && { metrics }),
+      ...(version !== undefined && { version }),
+      ...describeWorkerLoad(loads.get(worker)),
     })),
     models,
   };
@@ -187,11 +194,29 @@ function describeProcesses(processes: readonly ListedProcess[]) {
         started_at: startedAt,
         ...(metrics !== undefined && { metrics }),
         ...(version !== undefined && { version }),
-        ...(load && {
-          load: { cpu_ratio: load.cpuRatio, event_loop_ms: load.eventLoopMs, memory_bytes: load.memoryBytes },
-        }),
+        ...(load && { load: describeLoad(load) }),
       }));
   return { gateways: ofKind("gateway"), jobs: ofKind("jobs") };
+}
+
+function describeLoad({ cpuRatio, eventLoopMs, memoryBytes }: ProcessLoad) {
+  return { cpu_ratio: cpuRatio, event_loop_ms: eventLoopMs, memory_bytes: memoryBytes };
+}
+
+/** Nothing for a worker of the version before, which does not tell. */
+function describeWorkerLoad(loaded: LoadedWorker | undefined) {
+  if (loaded === undefined) return {};
+  const { load, beatAgeMs } = loaded;
+  return {
+    ...(beatAgeMs !== undefined && { beat_age_ms: beatAgeMs }),
+    load: {
+      ...describeLoad(load),
+      steps_per_second: load.stepsPerSecond,
+      tokens_per_second: load.tokensPerSecond,
+      busy_ratio: load.busyRatio,
+      held: load.held,
+    },
+  };
 }
 
 function describeDevice({ memory, ...device }: NonNullable<Announcement["device"]>) {

@@ -182,7 +182,8 @@ export class FleetEvents {
 }
 
 /** The load of a process changes all the time, and is no news by itself. */
-function withoutLoads({ gateways, jobs, ...fleet }: FleetDescription): object {
-  const plain = (processes: FleetDescription["gateways"] = []) => processes.map((one) => ({ ...one, load: undefined }));
-  return { ...fleet, gateways: plain(gateways), jobs: plain(jobs) };
+function withoutLoads({ workers, gateways = [], jobs = [], ...fleet }: FleetDescription): object {
+  const plain = (processes: readonly object[]) =>
+    processes.map((one) => ({ ...one, load: undefined, beat_age_ms: undefined }));
+  return { ...fleet, workers: plain(workers), gateways: plain(gateways), jobs: plain(jobs) };
 }

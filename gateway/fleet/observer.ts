@@ -11,7 +11,7 @@ import type { LaneLook } from "#shared/queue/admission/look-at-lane.js";
 import type { QueueLimits } from "#shared/queue/admission/limits.js";
 import { readReports } from "#shared/queue/admission/read-reports.js";
 import { renewTurn } from "#shared/queue/admission/renew-turn.js";
-import { readProcesses } from "#shared/queue/note-process.js";
+import { readProcesses } from "#shared/queue/processes/note-process.js";
 import type { ReportPart } from "#shared/queue/pieces/report.js";
 import { dropIfSilent, type RedisClient } from "#shared/redis/connect.js";
 import { delay } from "#shared/retry.js";

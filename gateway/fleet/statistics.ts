@@ -1,29 +1,42 @@
 /** The statistics of models: the answers of `GET /v2/models/stats` and of the paths of a model. */
+import type { Announcement } from "#shared/contract/announcement.js";
 import { InferenceError } from "#shared/errors.js";
 import { readReports } from "#shared/queue/admission/read-reports.js";
+import type { ReportPart } from "#shared/queue/pieces/report.js";
+import type { ProcessReports } from "#shared/queue/processes/reports.js";
+import { readLoads } from "#shared/queue/processes/read-loads.js";
 import type { RedisClient } from "#shared/redis/connect.js";
+import { namesOf } from "./describe.js";
 import type { ModelDirectory, ModelName } from "./models.js";
 import { orUnavailable } from "./or-unavailable.js";
-import { statisticsOf, totalsOf, type VersionName } from "./totals.js";
+import { memoryOf, statisticsOf, totalsOf, type VersionName } from "./totals.js";
 
-type Totals = ReturnType<typeof totalsOf>;
+/** Gives the statistics of a version. */
+type Statistics = (version: VersionName) => ReturnType<typeof statisticsOf>;
 
 /** How long callers share what one of them has read, in ms. */
 const SHARED_MS = 400;
 
-export class StatisticsService {
-  readonly #redis: RedisClient;
-  readonly #fleet: { readonly directory: ModelDirectory };
-  /** What callers share: reports are no fresher than that, and in a large fleet they are long. */
-  #shared: { readonly totals: Promise<Totals>; readonly until: number } | undefined;
+export interface StatisticsSettings {
+  readonly redis: RedisClient;
+  /** The name of this gateway. */
+  readonly name: string;
+  /** What this gateway has counted. */
+  readonly reports: Pick<ProcessReports, "parts">;
+  readonly fleet: { readonly directory: ModelDirectory; readonly workers: readonly Announcement[] };
+}
 
-  constructor(redis: RedisClient, fleet: { readonly directory: ModelDirectory }) {
-    this.#redis = redis;
-    this.#fleet = fleet;
+export class StatisticsService {
+  readonly #settings: StatisticsSettings;
+  /** What callers share: reports are no fresher than that, and in a large fleet they are long. */
+  #shared: { readonly statistics: Promise<Statistics>; readonly until: number } | undefined;
+
+  constructor(settings: StatisticsSettings) {
+    this.#settings = settings;
   }
 
   get directory(): ModelDirectory {
-    return this.#fleet.directory;
+    return this.#settings.fleet.directory;
   }
 
   /**
@@ -34,25 +47,42 @@ export class StatisticsService {
    */
   async read(models: ModelDirectory, name?: ModelName) {
     const wanted = name === undefined ? models.all() : versionsOf(models, name);
-    const totals = await this.#totals();
-    return { model_stats: wanted.map((version) => statisticsOf(version, totals(version))) };
+    return { model_stats: wanted.map(await this.#statistics()) };
   }
 
-  #totals(): Promise<Totals> {
+  #statistics(): Promise<Statistics> {
     const now = performance.now();
     if (this.#shared === undefined || now >= this.#shared.until) {
-      const totals = orUnavailable(this.#redis, () => readReports(this.#redis)).then(({ reports, past }) =>
-        totalsOf([...reports, ...past]),
-      );
-      const shared = { totals, until: now + SHARED_MS };
+      const { redis } = this.#settings;
+      const statistics = orUnavailable(redis, () => this.#ask());
+      const shared = { statistics, until: now + SHARED_MS };
       this.#shared = shared;
       // The next caller tries again.
-      totals.catch(() => {
+      statistics.catch(() => {
         if (this.#shared === shared) this.#shared = undefined;
       });
     }
-    return this.#shared.totals;
+    return this.#shared.statistics;
   }
+
+  async #ask(): Promise<Statistics> {
+    const { redis, name, reports: counted, fleet } = this.#settings;
+    const { workers } = fleet;
+    const [{ reports, past, own }, loads] = await Promise.all([
+      readReports(redis, name),
+      readLoads(redis, namesOf(workers)),
+    ]);
+    // This gateway knows newer numbers of its own than Redis has.
+    const totals = totalsOf([...reports, ...past, ...own.map(negated), ...counted.parts()]);
+    return (version) => {
+      const cachedIn = (worker: string) => loads.get(worker)?.load.cached[`${version.name}/${version.version}`] ?? 0;
+      return statisticsOf(version, totals(version), memoryOf(version, workers, cachedIn));
+    };
+  }
+}
+
+function negated(part: ReportPart): ReportPart {
+  return { ...part, sums: part.sums.map((sum) => -sum) };
 }
 
 /** The versions in ascending order, also of a model whose workers have all gone lately. */

@@ -2,6 +2,7 @@
  * The statistics of models over the whole fleet and its past, in Triton's form. They come from the
  * reports that workers' beats bring to Redis. Pure.
  */
+import type { Announcement } from "#shared/contract/announcement.js";
 import {
   addedSums,
   responseSums,
@@ -59,8 +60,44 @@ function ascending<Value>(entries: Iterable<readonly [number, Value]>): (readonl
   return [...entries].toSorted(([a], [b]) => a - b);
 }
 
+/** Memory of a version in all workers, in Triton's words. */
+export interface MemoryUsage {
+  readonly type: "CPU" | "GPU";
+  readonly id: number;
+  readonly byte_size: number;
+}
+
+/**
+ * The memory of a version: its weights on the device that runs it, and in the worker's own memory
+ * what the worker keeps of sequences and generations. Equal places of several workers are one.
+ * @param cachedIn bytes that a worker keeps for the version beside its weights
+ */
+export function memoryOf(
+  { name, version }: VersionName,
+  workers: readonly Announcement[],
+  cachedIn: (worker: string) => number,
+): MemoryUsage[] {
+  const all = new Map<string, MemoryUsage>();
+  const add = (type: MemoryUsage["type"], id: number, bytes: number) => {
+    const before = all.get(`${type} ${id}`)?.byte_size ?? 0;
+    if (before + bytes > 0) all.set(`${type} ${id}`, { type, id, byte_size: before + bytes });
+  };
+  for (const { worker, models } of workers) {
+    for (const { weightBytes = 0, placement } of models.filter((one) => one.name === name && one.version === version)) {
+      if (placement?.gpu === undefined) add("CPU", 0, weightBytes);
+      else add("GPU", placement.gpu, weightBytes);
+      add("CPU", 0, cachedIn(worker));
+    }
+  }
+  return [...all.values()].toSorted((a, b) => (a.type === b.type ? a.id - b.id : a.type < b.type ? -1 : 1));
+}
+
 /** The statistics of one version, as Triton's clients read them. */
-export function statisticsOf({ name, version }: VersionName, { last, of, runs, responses }: VersionTotals) {
+export function statisticsOf(
+  { name, version }: VersionName,
+  { last, of, runs, responses }: VersionTotals,
+  memory: readonly MemoryUsage[],
+) {
   const { success, fail } = of;
   return {
     name,
@@ -88,8 +125,7 @@ export function statisticsOf({ name, version }: VersionName, { last, of, runs, r
         compute_output: spent(count, outputUs),
       };
     }),
-    // No worker measures the memory of a model.
-    memory_usage: [],
+    memory_usage: memory,
   };
 }
 

@@ -14,8 +14,7 @@ import type { JobView } from "#shared/queue/jobs/view.js";
 import type { Bus } from "#shared/nats/connect.js";
 import { readTraceparent } from "#shared/trace/context.js";
 import { askRedis } from "../admission/ask-redis.js";
-import { endRequest } from "../admission/end-request.js";
-import { endsAt } from "../outcomes/counts.js";
+import { endRequest, type EndedRequest } from "../admission/end-request.js";
 import { submitJob } from "../admission/submit-job.js";
 import type { TensorPrinter } from "../formats/kserve/tensor-printer.js";
 import { readEnvelope } from "./envelope.js";
@@ -142,10 +141,9 @@ export class Jobs implements JobLooks {
     const stream = (JSON.parse(view.shown) as Shown).as !== "tensors";
     const ending = { code, message, ttlMs, stream, unlessBegun: code === "expired" };
     const request = requestOf(job, view);
-    const ends = endsAt(request);
-    const counted = (wasQueued: boolean) => {
-      if (code === "cancelled") ends.cancelled("deleted");
-      else ends.expired(wasQueued ? "queue" : "run");
+    const counted = ({ wasQueued, ends, ms }: EndedRequest) => {
+      if (code === "cancelled") ends.cancelled("deleted", ms);
+      else ends.expired(wasQueued ? "queue" : "run", ms);
     };
     await askRedis(() => endRequest({ redis: queue.redis, bus }, request, ending, { counted }));
   }

@@ -6,18 +6,27 @@ import type { ServedModel } from "#shared/contract/announcement.js";
 import { cells, type Cell } from "#shared/metrics/cells.js";
 import type { FamilyName } from "#shared/metrics/families.js";
 import type { Labels } from "#shared/metrics/text.js";
+import { endReport } from "./end-report.js";
 
 /** The place of a request whose deadline passed: waiting, at a worker, or with tokens. */
 export type ExpiredIn = "queue" | "run" | "stream";
 /** Why a request was given up. */
 type CancelledFor = "client_left" | "deleted";
 
+/** A version by its names. */
+interface EndedVersion {
+  readonly model: string;
+  readonly version: string;
+}
+
 export class ModelEnds {
+  readonly #model: EndedVersion;
   readonly #labels: Labels;
   #waiting: Cell | undefined;
 
-  constructor(labels: Labels) {
-    this.#labels = labels;
+  constructor(model: EndedVersion) {
+    this.#model = model;
+    this.#labels = cells.modelLabels(model.model, model.version);
   }
 
   /** @param more 1 for a request that waits from now on, -1 for a request that waits no longer */
@@ -26,14 +35,21 @@ export class ModelEnds {
     cells.add(this.#waiting, more);
   }
 
-  expired(where: ExpiredIn): void {
+  /** @param ms from the admission to the end */
+  expired(where: ExpiredIn, ms: number): void {
     this.#count("baton_expired_total", { where });
-    this.#count("nv_inference_request_failure", { reason: "REJECTED" });
+    this.#failed("REJECTED", ms);
   }
 
-  cancelled(why: CancelledFor): void {
+  /** @param ms from the admission to the end */
+  cancelled(why: CancelledFor, ms: number): void {
     this.#count("baton_cancelled_total", { why });
-    this.#count("nv_inference_request_failure", { reason: "CANCELED" });
+    this.#failed("CANCELED", ms);
+  }
+
+  #failed(reason: string, ms: number): void {
+    this.#count("nv_inference_request_failure", { reason });
+    endReport.failed(this.#model, ms);
   }
 
   /** Such ends are rare, so their series are looked up each time. */
@@ -47,11 +63,13 @@ const ofModels = new WeakMap<ServedModel, ModelEnds>();
 
 export function endsOf(model: ServedModel): ModelEnds {
   let ends = ofModels.get(model);
-  if (ends === undefined) ofModels.set(model, (ends = new ModelEnds(cells.modelLabels(model.name, model.version))));
+  if (ends === undefined) {
+    ofModels.set(model, (ends = new ModelEnds({ model: model.name, version: model.version })));
+  }
   return ends;
 }
 
-/** For a request whose address alone is known, which does not name the version. */
-export function endsAt({ model }: { readonly model: string }): ModelEnds {
-  return new ModelEnds({ model: cells.modelName(model), version: "" });
+/** For a request whose version Redis has told with the end. */
+export function endsAt({ model }: { readonly model: string }, version: string): ModelEnds {
+  return new ModelEnds({ model, version });
 }

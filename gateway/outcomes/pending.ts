@@ -17,7 +17,7 @@ import { dropIfSilent, type RedisClient } from "#shared/redis/connect.js";
 import { delay } from "#shared/retry.js";
 import { passed } from "#shared/stages.js";
 import { realWorld, type World } from "#shared/world.js";
-import type { ModelEnds } from "./counts.js";
+import { endsAt, type ExpiredIn, type ModelEnds } from "./counts.js";
 import { LookTimes, type Timed } from "./look-times.js";
 import { OutcomeReader, type OutcomeReceiver, type Readable } from "./outcome-reader.js";
 import { ReplyInbox } from "./reply-inbox.js";
@@ -326,7 +326,7 @@ export class PendingRequests implements OutcomeReceiver<Pending> {
     let next = pending.deadlineAt;
     try {
       const given = await giveOutcomeInQueue(this.#settings.redis, address, storeOutcome(expired), outcomeTtlMs);
-      if (given.said === "given") pending.ends?.expired("queue");
+      if (given.said === "given") this.#expiredIn("queue", pending, given.version);
       if (given.said === "given" && this.#isOpen(pending)) this.#end(pending, expired);
       // The admission of the request is still under way.
       if (given.said === "unknown" && !pending.admitted) next = this.#world.now() + TICK_MS;
@@ -344,21 +344,27 @@ export class PendingRequests implements OutcomeReceiver<Pending> {
    * Redis may still admit the request: a request whose client got the error `expired` must not take
    * effect later. The caller then tries again soon.
    */
-  async #expireInRedis({ ends, address, outcomeTtlMs, admitted }: Pending): Promise<Outcome | undefined> {
+  async #expireInRedis(pending: Pending): Promise<Outcome | undefined> {
+    const { address, outcomeTtlMs, admitted } = pending;
     const expired = outcomeOf(fixedError("expired", "beforeResult"));
     const given = await giveOutcome(this.#settings.redis, address, storeOutcome(expired), outcomeTtlMs);
     if (given.said === "sealed" || (given.said === "unknown" && !admitted)) return undefined;
-    if (given.said === "given") this.#withdraw(address, ends);
+    if (given.said === "given") this.#withdraw(pending, given.version);
     return given.said === "known" ? readKept(given.outcome.kind, given.outcome.body) : expired;
   }
 
   /** Takes a request that has ended out of the queue. No caller waits for that. */
-  #withdraw(address: RequestAddress, ends: ModelEnds | undefined): void {
+  #withdraw(pending: Pending, version: string): void {
     const { redis } = this.#settings;
-    withdraw(redis, address)
+    withdraw(redis, pending.address)
       .catch((error: unknown) => dropIfSilent(redis, error))
-      .then((said) => ends?.expired(said === "withdrawn" ? "queue" : "run"))
+      .then((said) => this.#expiredIn(said === "withdrawn" ? "queue" : "run", pending, version))
       .catch(() => undefined);
+  }
+
+  /** @param version of the model, as Redis has it: a step may be pinned to another than expected */
+  #expiredIn(where: ExpiredIn, { address, openedAt }: Pending, version: string): void {
+    endsAt(address, version).expired(where, this.#world.now() - openedAt);
   }
 
   #isOpen(pending: Pending): boolean {

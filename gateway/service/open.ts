@@ -7,7 +7,8 @@ import type { Logger } from "pino";
 import type { QueueLimits } from "#shared/queue/admission/limits.js";
 import { joinDeployment, type Deployment } from "#shared/queue/deployment.js";
 import { replySubject } from "#shared/queue/keys.js";
-import { listProcess, type ListedProcess } from "#shared/queue/note-process.js";
+import { listProcess, type ListedProcess } from "#shared/queue/processes/note-process.js";
+import { ProcessReports } from "#shared/queue/processes/reports.js";
 import { showBus, showRedis } from "#shared/metrics/brokers.js";
 import { cells } from "#shared/metrics/cells.js";
 import type { MetricsPlace } from "#shared/metrics/place.js";
@@ -36,6 +37,7 @@ import type { SubmissionSettings } from "../jobs/submissions.js";
 import { ParseThread } from "../formats/kserve/parse-thread.js";
 import { RequestReader } from "../formats/kserve/request-reader.js";
 import { TensorPrinter } from "../formats/kserve/tensor-printer.js";
+import { endReport } from "../outcomes/end-report.js";
 import { PendingRequests } from "../outcomes/pending.js";
 import { OutcomeSweeper } from "../outcomes/sweep.js";
 import { Readers } from "../stream/readers.js";
@@ -84,6 +86,8 @@ export interface Parts {
   readonly bus: Bus;
   readonly deployment: Deployment;
   readonly fleet: FleetWatch;
+  /** What the process has counted. */
+  readonly reports: ProcessReports;
   readonly loads: QueueLoads;
   readonly queue: EnqueueSettings;
   readonly queueLimits: QueueLimits;
@@ -158,7 +162,7 @@ async function openLinks(
 
 type Admitting = Pick<
   Parts,
-  "fleet" | "loads" | "queue" | "queueLimits" | "sweeper" | "relay" | "inference" | "stream"
+  "fleet" | "reports" | "loads" | "queue" | "queueLimits" | "sweeper" | "relay" | "inference" | "stream"
 > & {
   readonly pending: PendingRequests;
   readonly deadlines: Deadlines;
@@ -195,6 +199,8 @@ async function openAdmission(
     shortScripts: config.BATON_SHORT_SCRIPTS,
   };
   const batcher = new AdmissionBatcher(redis, terms, goneBack, forLarge);
+  const reports = new ProcessReports(gateway);
+  reports.add(endReport);
   const stream = bus.captures ? new TokenStream({ bus, terms: captureTerms(kind, config), log }) : undefined;
   const background = Promise.all([
     batcher.confirmWhileOpen(signal),
@@ -204,7 +210,7 @@ async function openAdmission(
     readers.watch(signal),
     deadlines.watch(signal),
     loads.watch(signal),
-    listProcess(redis, { kind, name: gateway, metrics: metrics?.address(localAddress(redis)) }, signal),
+    listProcess(redis, { kind, name: gateway, metrics: metrics?.address(localAddress(redis)), reports }, signal),
     stream?.watch(signal),
   ]);
   lifecycle.onClose("background", async () => {
@@ -236,7 +242,7 @@ async function openAdmission(
     graceMs,
     log,
   });
-  return { fleet, loads, queue, queueLimits: limits, sweeper, relay, inference, stream, pending, deadlines };
+  return { fleet, reports, loads, queue, queueLimits: limits, sweeper, relay, inference, stream, pending, deadlines };
 }
 
 /** Opens the records of Baton's nouns. */

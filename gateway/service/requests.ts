@@ -10,7 +10,6 @@ import type { RedisClient } from "#shared/redis/connect.js";
 import type { SpanIds } from "#shared/trace/context.js";
 import { askRedis } from "../admission/ask-redis.js";
 import { endRequest } from "../admission/end-request.js";
-import { endsAt } from "../outcomes/counts.js";
 import { addressOf, findLog, isStream, unknownRequest } from "../requests/find-log.js";
 import { readStatus, type RequestStatus } from "../requests/status.js";
 import { Cursor } from "../stream/cursor.js";
@@ -97,7 +96,9 @@ export class RequestService {
     const { said } = await askRedis(async () => {
       const stream = await isStream(this.#settings, address);
       const ending = { code: "cancelled", message: errorKinds.cancelled.texts.byClient, ttlMs, stream } as const;
-      return endRequest(this.#settings, address, ending, { counted: () => endsAt(address).cancelled("deleted") });
+      return endRequest(this.#settings, address, ending, {
+        counted: ({ ends, ms }) => ends.cancelled("deleted", ms),
+      });
     });
     if (said === "unknown") throw unknownRequest();
     if (said === "given") return undefined;

@@ -36,6 +36,8 @@ export interface SequenceServiceSettings {
   readonly buckets: number;
   readonly models: WorkerNames & { readonly directory: ModelDirectory };
   readonly limits: QueueLimits;
+  /** Whether all sequences belong to one tenant, who may know how many there are. */
+  readonly hasOneTenant: boolean;
   /** Most bytes of a state that a client imports. */
   readonly maxStateBytes: number;
   /** Undefined if all buckets share their counts. */

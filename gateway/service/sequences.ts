@@ -4,7 +4,7 @@
  */
 import { endSequence } from "#shared/queue/sequences/end.js";
 import { describeSequence } from "#shared/queue/sequences/describe.js";
-import { listSequences } from "#shared/queue/sequences/list.js";
+import { countSequences, listSequences } from "#shared/queue/sequences/list.js";
 import { rewind } from "#shared/queue/sequences/rewind.js";
 import type { SequenceState } from "#shared/queue/sequences/view.js";
 import { askRedis, changeInRedis } from "../admission/ask-redis.js";
@@ -33,6 +33,11 @@ export interface SequenceFilter {
 
 export interface SequencePage {
   readonly sequences: readonly SequenceDescription[];
+  /**
+   * How many sequences of the model live, of all versions, and whatever the page is about.
+   * Undefined in a deployment with tenants: no count says how many are whose.
+   */
+  readonly total: number | undefined;
   readonly next: string | undefined;
 }
 
@@ -74,8 +79,11 @@ export class SequenceService {
    */
   async list(caller: Caller, name: ModelName, asked: PageTerms & SequenceFilter): Promise<SequencePage> {
     const { limit, after, state, prefix = "" } = asked;
-    const { redis, buckets, models } = this.#settings;
+    const { redis, buckets, models, hasOneTenant } = this.#settings;
     const { tenant, model, version } = this.ofModel(caller, name);
+    const counting = hasOneTenant ? askRedis(() => countSequences(redis, model.name, buckets)) : undefined;
+    // The page fails with its own error.
+    counting?.catch(() => undefined);
     const meant = { version, state, beginnings: prefix === "" ? undefined : beginningsOf(tenant, prefix) };
     const { items, next } = await readPage({ limit, after, buckets, mostReads: MOST_CALLS }, async (from, most) => {
       const where = { bucket: from.bucket, model: model.name };
@@ -84,7 +92,7 @@ export class SequenceService {
       // A name is encoded, so its beginning says the id's beginning but for two bytes.
       return { items: found.filter(({ sequence_id: id }) => String(id).startsWith(prefix)), next: page.next };
     });
-    return { sequences: items, next };
+    return { sequences: items, total: await counting, next };
   }
 
   /**

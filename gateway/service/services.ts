@@ -44,7 +44,15 @@ export interface Services {
   readonly batches: BatchService;
 }
 
-export function servicesOf(parts: Parts, config: ServiceConfig, log: Logger, audit?: Audit): Services {
+export interface ServiceTerms {
+  readonly config: ServiceConfig;
+  /** Whether requests may have several tenants. */
+  readonly hasTenants: boolean;
+  readonly audit?: Audit;
+  readonly log: Logger;
+}
+
+export function servicesOf(parts: Parts, { config, hasTenants, audit, log }: ServiceTerms): Services {
   const { redis, forLarge, bus, deployment, fleet, loads, queueLimits, relay, stream } = parts;
   const { jobs, schedules, webhooks, files, batches, box } = parts;
   const { buckets, secret } = deployment;
@@ -53,7 +61,7 @@ export function servicesOf(parts: Parts, config: ServiceConfig, log: Logger, aud
     inference: new CallingInference(parts.inference, bus),
     fleet,
     fleetEvents: new FleetEvents({ name: parts.name, redis, fleet }),
-    statistics: new StatisticsService(redis, fleet),
+    statistics: new StatisticsService({ redis, name: parts.name, reports: parts.reports, fleet }),
     requests: new RequestService({
       redis,
       bus,
@@ -75,6 +83,7 @@ export function servicesOf(parts: Parts, config: ServiceConfig, log: Logger, aud
       models: fleet,
       limits: queueLimits,
       shares: loads,
+      hasOneTenant: !hasTenants,
       maxStateBytes: config.BATON_MAX_STATE_BYTES,
       sleeping: new SleepingStates(config.BATON_HIBERNATE_DIR, secret(), log),
       idempotencyTtlMs: config.BATON_IDEMPOTENCY_TTL_MS,

@@ -1,7 +1,7 @@
 /** Opens the parts of subscriptions from the settings of a process. */
 import { natsServers } from "#shared/broker-url.js";
 import type { Bus } from "#shared/nats/connect.js";
-import type { ListedProcess } from "#shared/queue/note-process.js";
+import type { ListedProcess } from "#shared/queue/processes/note-process.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { Consumers } from "./consumers.js";
 import { CredentialMaker } from "./credentials.js";

@@ -16,6 +16,7 @@ export const order = [
   "shared/redis",
   "shared/queue",
   "shared/queue/pieces",
+  "shared/queue/processes",
   "shared/queue/ends",
   "shared/queue/admission",
   "shared/queue/work",

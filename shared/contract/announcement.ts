@@ -97,6 +97,8 @@ export const servedModel = z.object({
       gpu: z.number().int().nonnegative().optional(),
     })
     .optional(),
+  /** Bytes of the files with its weights. Older workers do not announce it. */
+  weightBytes: z.number().int().nonnegative().optional(),
   /** The completed ModelConfig as the `/config` endpoint prints it. */
   config: z.record(z.string(), z.unknown()),
   /**
@@ -147,6 +149,8 @@ export const announcement = z.object({
   models: z.array(servedModel),
   /** Models that the worker failed to load, with the reason. */
   failed: z.array(failedModel),
+  /** Of Baton. Older workers do not announce it. */
+  version: z.string().optional(),
   /** The address of its metrics, with the port. Absent if it shows none, as older workers do. */
   metrics: z.string().optional(),
 });

@@ -46,7 +46,7 @@ const keysOfAll = `~absent:{* ~{[0-9]*}`;
 const keysOfServices = `~ready:{* ~queue:{* ~window:{* ~parked:{* ~past:{* ~live:{* ~dead:{* ~aside:{* ~out:{* ~job:{*
   ~jobs:{* ~tenants:{* ~log:{* ~seqs:{* ~wait:{* ~state:{* ~events:{* ~wanted:{* ~calls:* ~load:* ~open:* ~kept:*
   ~later:* ~recount:* ~unpublished:* ~usage:* ~spent:* ~{hooks}:* ~{schedules}:* ~{batches}:* ~{files}:* ~{registry}:deployment
-  ~{registry}:processes %R~{registry}:*`;
+  ~{registry}:processes ~{registry}:reports ~{registry}:past %R~{registry}:*`;
 
 export const rights: Readonly<Record<RedisRole, Rights>> = {
   gateway: {

@@ -2,9 +2,11 @@
  * The counts of a whole fleet agree with its clients: many requests of all kinds at once, at two
  * gateways and four workers, and no event is counted twice or not at all.
  */
+import { isDeepStrictEqual } from "node:util";
 import { beforeAll, describe, expect, it } from "vitest";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { readUntil } from "../support/until.js";
+import { statistics } from "../statistics/load.js";
 import { metricsOf, scrape, type Page } from "./scrape.js";
 
 const running = useFleet({
@@ -14,12 +16,15 @@ const running = useFleet({
   direct: true,
   env: { BATON_METRICS_PORT: "0" },
 });
-/** With 14 requests each. */
+/** With 15 requests each. */
 const ROUNDS = 720;
 /** Rounds at a time. */
 const AT_ONCE = 12;
 const STEPS = 5;
 const TOKENS = 7;
+
+/** Requests with a deadline that passed, and requests whose deadline did not. */
+const hurried = { expired: 0, inTime: 0 };
 
 interface Answer {
   readonly status: number;
@@ -56,6 +61,13 @@ async function sequence(i: number): Promise<void> {
   }
 }
 
+/** Whoever notices the deadline first ends the request: the gateway in the queue, or the worker. */
+async function hurry(i: number): Promise<void> {
+  const { status } = await post(i, "simple/infer", { ...simple, parameters: { timeout: 1_000 } });
+  expect([200, 503]).toContain(status);
+  hurried[status === 503 ? "expired" : "inTime"]++;
+}
+
 async function round(i: number): Promise<void> {
   const key = { "idempotency-key": `key-${i}` };
   const text = { text_input: `Once upon ${i}`, max_tokens: TOKENS, ignore_eos: true };
@@ -68,6 +80,7 @@ async function round(i: number): Promise<void> {
   await Promise.all([
     sequence(i),
     repeated(),
+    hurry(i),
     post(i, "simple/infer", simple),
     post(i, "gen-cheap/generate", text),
     post(i + 1, "gen-cheap/generate_stream", text),
@@ -112,6 +125,7 @@ describe("the counts of a fleet", () => {
       return (
         added("baton_http_requests_total") >= answers.length &&
         added("baton_generations_total") >= 2 * ROUNDS &&
+        added("nv_inference_request_failure") >= ROUNDS + hurried.expired &&
         added("nv_inference_request_success", 'model="accumulate"') >= STEPS * ROUNDS
       );
     };
@@ -143,7 +157,8 @@ describe("the counts of a fleet", () => {
       bytesIn: bytes((one) => one.bytesIn),
       bytesOut: expect.any(Number),
     });
-    expect(refused).toBe(4 * ROUNDS);
+    expect(refused).toBe(4 * ROUNDS + hurried.expired);
+    expect(hurried.expired).toBeGreaterThan(0);
     // A stream's events come in chunks, whose frames are on the wire, too.
     expect(added("baton_http_response_bytes_total")).toBeGreaterThanOrEqual(bytes((one) => one.bytesOut));
   });
@@ -161,24 +176,50 @@ describe("the counts of a fleet", () => {
       timed: added("baton_step_seconds_count", 'model="accumulate"'),
       texts: added("nv_inference_request_success", 'model="gen-cheap"'),
       failed: added("nv_inference_request_failure", 'model="picky",version="1",reason="BACKEND"'),
+      rejected: added("nv_inference_request_failure", 'model="simple",version="1",reason="REJECTED"'),
+      expired: added("baton_expired_total"),
       waiting: sumOf(all, "baton_requests_waiting"),
       held: sumOf(all, "baton_held_requests"),
     }).toEqual({
-      admitted: ROUNDS * (STEPS + 2 + 2 + 1),
+      admitted: ROUNDS * (STEPS + 2 + 2 + 1 + 1),
       known: ROUNDS,
-      simple: 2 * ROUNDS,
-      rows: 2 * ROUNDS,
+      simple: 2 * ROUNDS + hurried.inTime,
+      rows: 2 * ROUNDS + hurried.inTime,
       steps,
       begun: ROUNDS,
       checkpoints: steps,
       timed: steps,
       texts: 2 * ROUNDS,
       failed: ROUNDS,
+      rejected: hurried.expired,
+      expired: hurried.expired,
       waiting: 0,
       held: 0,
     });
-    const outcomes = added("baton_outcomes_total");
-    expect(outcomes).toBe(added("baton_admissions_total", 'said="admitted"') - 2 * ROUNDS);
+    // A gateway hears of no outcome that it gives itself.
+    const [outcomes, awaited] = [added("baton_outcomes_total"), ROUNDS * (STEPS + 2 + 1 + 1)];
+    expect(outcomes).toBeLessThanOrEqual(awaited);
+    expect(outcomes).toBeGreaterThanOrEqual(awaited - hurried.expired);
+  });
+
+  it("agree with the statistics, at every gateway", async () => {
+    const wanted = {
+      accumulate: [STEPS * ROUNDS, 0],
+      "gen-cheap": [2 * ROUNDS, 0],
+      picky: [0, ROUNDS],
+      simple: [2 * ROUNDS + hurried.inTime, hurried.expired],
+    };
+    for (const url of running.fleet.urls) {
+      const read = async () => {
+        const found = await statistics(url, "stats");
+        return Object.fromEntries(
+          found.map(({ name, inference_stats: { success, fail } }) => [name, [success.count, fail.count]]),
+        );
+      };
+      // Another gateway's report comes with its next note, a worker's with one of its next beats.
+      const agrees = (now: object) => isDeepStrictEqual(now, wanted);
+      expect(await readUntil(read, agrees, { patienceMs: 15_000 })).toEqual(wanted);
+    }
   });
 
   it("agree about tokens", () => {

@@ -126,8 +126,8 @@ describe("the page of a generator's worker", () => {
     const idle = await readUntil(workerPage, (page) => value(page, "baton_streams_running") === 0);
     expect(value(idle, "baton_streams_running")).toBe(0);
     expect(value(idle, "nv_inference_request_success")).toBe(value(worker, "nv_inference_request_success"));
-    const deleted = `baton_cancelled_total{model="${MODEL}",version="",why="deleted"}`;
-    const failed = `nv_inference_request_failure{model="${MODEL}",version="",reason="CANCELED"}`;
+    const deleted = `baton_cancelled_total{model="${MODEL}",version="1",why="deleted"}`;
+    const failed = `nv_inference_request_failure{model="${MODEL}",version="1",reason="CANCELED"}`;
     const counted = await readUntil(gatewayPage, (page) => page.samples.get(deleted) === 1);
     expect([counted.value(deleted), counted.value(failed)]).toEqual([1, 1]);
     expect(value(idle, "nv_inference_request_failure", ',reason="CANCELED"')).toBe(0);

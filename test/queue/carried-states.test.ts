@@ -45,8 +45,14 @@ describe("a state that a gateway carries", () => {
     forLarge = connectRedis({ url: lab.url, name: "for-large", log: silentLog });
     await whenReady(forLarge, AbortSignal.timeout(60_000));
     const models = { workerOf: () => undefined, directory: directoryOf([announcementOf([model])]) };
-    const facts = { buckets: BUCKETS, models, limits: LIMITS, maxStateBytes: 1 << 24, idempotencyTtlMs: 60_000 };
-    sequences = new SequenceService({ redis: lab.redis, forLarge, ...facts });
+    const facts = { buckets: BUCKETS, models, limits: LIMITS, maxStateBytes: 1 << 24 };
+    sequences = new SequenceService({
+      redis: lab.redis,
+      forLarge,
+      hasOneTenant: true,
+      idempotencyTtlMs: 60_000,
+      ...facts,
+    });
   });
   afterAll(() => forLarge.disconnect());
 

@@ -3,6 +3,8 @@ import { afterEach, describe, expect, it } from "vitest";
 import { readReports } from "#shared/queue/admission/read-reports.js";
 import { registryKeys, REMEMBERED_MS } from "#shared/queue/keys.js";
 import { addedSums, pageField, pageText, partText, type ReportField } from "#shared/queue/pieces/report.js";
+import { readLoads } from "#shared/queue/processes/read-loads.js";
+import { writeLoad } from "#shared/queue/processes/worker-load.js";
 import { announce } from "#shared/queue/work/liveness/announce.js";
 import { bury } from "#shared/queue/work/liveness/bury.js";
 import { heartbeat } from "#shared/queue/work/liveness/heartbeat.js";
@@ -101,5 +103,45 @@ describe("the report of a worker", () => {
     await beat("d", reportOf("d", ["m/1", 5, [1]]));
     await lab.redis.set(registryKeys.past, "no hash");
     expect(await bury(lab.redis, "d", { why: "ended" }, [])).toBe(true);
+  });
+});
+
+describe("the load of a worker", () => {
+  const load = {
+    cpuRatio: 0.5,
+    eventLoopMs: 1,
+    memoryBytes: 1e8,
+    leaseMs,
+    stepsPerSecond: 3,
+    tokensPerSecond: 0,
+    busyRatio: 0.1,
+    held: 2,
+    cached: { "m/1": 40 },
+  };
+
+  it("comes with a beat, which says when, and leaves with the worker", async () => {
+    for (const worker of ["a", "b", "c"]) await join(worker);
+    await heartbeat(lab.redis, {
+      worker: "a",
+      leaseMs,
+      silentMs: undefined,
+      connection: undefined,
+      load: writeLoad(load),
+      report: [{ field: "a", figures: "1" }],
+    });
+    // As a worker of the version before: its first page has parts.
+    await beat("b", [{ field: "b 0", figures: partText("m/1", 5, [1]) }]);
+    await lab.redis.zincrby(registryKeys.workers, -5_000, "a");
+    const loads = await readLoads(lab.redis, ["a", "b", "c", "d"]);
+    expect([...loads]).toEqual([["a", { load, beatAgeMs: expect.any(Number) }]]);
+    const age = loads.get("a")?.beatAgeMs ?? 0;
+    expect(age).toBeGreaterThanOrEqual(5_000);
+    expect(age).toBeLessThan(leaseMs);
+    // It is no part of a report.
+    expect(await sums()).toEqual({ "m/1/version": [1] });
+    await bury(lab.redis, "a", { why: "ended" }, []);
+    expect(await lab.redis.hkeys(registryKeys.reports)).toEqual(["b 0"]);
+    expect(await readLoads(lab.redis, ["a"])).toEqual(new Map());
+    expect(await readLoads(lab.redis, [])).toEqual(new Map());
   });
 });

@@ -15,7 +15,6 @@ import { mendSequence } from "#shared/queue/work/commit/mend-sequence.js";
 import { readProgress } from "#shared/queue/work/streams/read-progress.js";
 import { release } from "#shared/queue/work/read/release.js";
 import { takeOver } from "#shared/queue/work/streams/take-over.js";
-import { endsAt } from "../../gateway/outcomes/counts.js";
 import { Deadlines } from "../../gateway/admission/deadlines.js";
 import { AdmissionBatcher } from "../../gateway/admission/batcher.js";
 import { enqueue, type EnqueueSettings } from "../../gateway/admission/enqueue.js";
@@ -217,7 +216,7 @@ describe("two tenants", () => {
     it("each have their own deadline", async () => {
       const { addresses } = await bothHeld();
       const deadlines = new Deadlines({ redis: lab.redis, bus: silentBus, log });
-      const terms = { restMs: undefined, ttlMs: 60_000, ends: endsAt({ model: "m" }) };
+      const terms = { restMs: undefined, ttlMs: 60_000 };
       deadlines.add(addresses[0], { deadlineMs: 0, ...terms });
       deadlines.add(addresses[1], { deadlineMs: 600_000, ...terms });
       watch(deadlines);

@@ -1,12 +1,19 @@
 /** Statistics agree with the clients of a fleet, and outlive its workers. */
+import { statSync } from "node:fs";
+import { join } from "node:path";
+import { isDeepStrictEqual } from "node:util";
 import { describe, expect, it } from "vitest";
+import { root } from "../support/fleet/root.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { readUntil, until } from "../support/until.js";
 import { infer, runsOf, settled, simple, statistics, step } from "./load.js";
 
 /** An observer would read reports, too. */
+const WORKERS = 2;
 const env = { BATON_HISTORY: "false" };
-const running = useFleet({ models: ["accumulate", "simple", "picky"], gateways: 2, workers: 2, env });
+const running = useFleet({ models: ["accumulate", "simple", "picky"], gateways: 2, workers: WORKERS, env });
+/** The file of a model of the fleet's repository. */
+const fileBytes = (model: string) => statSync(join(root, "infra/models", model, "1/model.onnx")).size;
 const none = { count: 0, ns: 0 };
 const urls = () => running.fleet.urls;
 const someUrl = (i: number) => urls()[i % urls().length] ?? "";
@@ -15,7 +22,12 @@ const all = async (url: string) => (await statistics(url, "stats")).map(({ name 
 
 describe("statistics", () => {
   it("have every member from the load on, for each version that is served", async () => {
-    const found = await statistics(running.url, "stats");
+    const memory = { type: "CPU", id: 0, byte_size: WORKERS * fileBytes("simple") };
+    // The gateway may not have heard of all workers yet.
+    const found = await readUntil(
+      () => statistics(running.url, "stats"),
+      (now) => isDeepStrictEqual(now[2]?.memory_usage, [memory]),
+    );
     expect(found.map(({ name, version }) => `${name}/${version}`)).toEqual(["accumulate/1", "picky/1", "simple/1"]);
     expect(found[2]).toEqual({
       name: "simple",
@@ -35,7 +47,7 @@ describe("statistics", () => {
       },
       response_stats: {},
       batch_stats: [],
-      memory_usage: [],
+      memory_usage: [memory],
     });
   });
 
@@ -130,9 +142,27 @@ describe("statistics", () => {
   });
 });
 
+describe("a page of sequences", () => {
+  it("says how many the model has, whatever the page is about", async () => {
+    const list = async (query: string, i = 0) => {
+      const answer = await fetch(`${someUrl(i)}/v2/models/accumulate/sequences${query}`);
+      return (await answer.json()) as { readonly sequences: readonly object[]; readonly total: number };
+    };
+    const ids = [701, 702, 703, 811, 812];
+    for (const id of ids) {
+      expect(await infer(running.url, "accumulate", step(id, { sequence_start: true }))).toBe(200);
+    }
+    expect(await list("?prefix=70")).toMatchObject({ sequences: [{}, {}, {}], total: 5 });
+    expect(await list("?limit=2", 1)).toMatchObject({ sequences: [{}, {}], total: 5 });
+    expect(await list("?state=hibernating")).toEqual({ sequences: [], total: 5 });
+    for (const id of ids) expect(await infer(running.url, "accumulate", step(id, { sequence_end: true }))).toBe(200);
+    expect(await list("", 1)).toEqual({ sequences: [], total: 0 });
+  });
+});
+
 describe("the statistics of workers that go", () => {
   it("never fall, and count on with those that stay", async () => {
-    const before = await settled(running.url, "accumulate", 100);
+    const before = await settled(running.url, "accumulate", 110);
     const [one] = running.fleet.workers;
     const seen: number[] = [];
     const look = async () => seen.push((await settled(running.url, "accumulate", 0)).inference_count);
@@ -141,14 +171,14 @@ describe("the statistics of workers that go", () => {
     while (!state.isGone) await look();
     await terminating;
     await look();
-    expect(Math.min(...seen)).toBe(100);
+    expect(Math.min(...seen)).toBe(110);
     for (let i = 0; i < 10; i++) {
       expect(await infer(someUrl(i), "accumulate", step(1_000 + i, { sequence_start: true, sequence_end: true }))).toBe(
         200,
       );
     }
-    const after = await settled(running.url, "accumulate", 110);
-    expect(after.inference_count).toBe(110);
+    const after = await settled(running.url, "accumulate", 120);
+    expect(after.inference_count).toBe(120);
     expect(after.inference_stats.success.ns).toBeGreaterThan(before.inference_stats.success.ns);
     expect(await all(running.url)).toContain("accumulate");
   });

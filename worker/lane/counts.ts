@@ -226,6 +226,7 @@ export class BatchCounts {
   ran(rows: number, inputMs: number, ranMs: number): void {
     const cells = this.#cells;
     this.#report.ran(rows, inputMs, ranMs);
+    this.#report.busy(ranMs);
     cells.add(this.#runs);
     cells.observe(this.#runRows, rows);
     cells.add(this.#busySeconds, seconds(ranMs));

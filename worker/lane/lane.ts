@@ -123,6 +123,7 @@ export function laneContext(settings: LaneSettings): LaneContext {
   const states = new States(queue, settings.stateCacheBytes, settings.sleeping, world, counts);
   const holdings = new Holdings(settings.room, world);
   counts.show("baton_state_cache_bytes", () => states.cachedBytes);
+  counts.report.caches(() => states.cachedBytes);
   for (const stage of ["waiting", "suspect", "running"] as const)
     counts.show("baton_held_requests", () => holdings.countAt(stage), { stage });
   const patienceMs = queue.redis.isCluster ? CLUSTER_PATIENCE_MS : SETTLE_BUDGET_MS;

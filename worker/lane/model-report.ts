@@ -2,6 +2,7 @@
  * The sums of one model version in this worker since its start, for statistics of the whole fleet.
  * The page of metrics has cells of its own, because versions beyond a limit share these.
  */
+import type { NamedPart, Reporting } from "#shared/queue/processes/reports.js";
 import {
   LAST_RESPONSE,
   responseSums,
@@ -12,14 +13,6 @@ import {
   versionSums,
   type ReportPart,
 } from "#shared/queue/pieces/report.js";
-
-/** A part with its name among the parts of all versions. */
-export interface NamedPart {
-  readonly subject: string;
-  readonly sums: readonly number[];
-  /** On `World.now()`'s clock; undefined for a part without a time. */
-  readonly lastAt: number | undefined;
-}
 
 /** The sums of a request that ended with a result, times in ms. */
 export interface RequestTimes {
@@ -34,7 +27,7 @@ type VersionSum = (typeof versionSums)[number];
 
 const at = Object.fromEntries(versionSums.map((name, i) => [name, i])) as Readonly<Record<VersionSum, number>>;
 
-export class ModelReport {
+export class ModelReport implements Reporting {
   readonly #model: Pick<ReportPart, "model" | "version">;
   readonly #version = new Float64Array(versionSums.length);
   /** By the number of rows. */
@@ -44,6 +37,9 @@ export class ModelReport {
   readonly #times = new Float64Array(timeBounds.length + 1);
   #lastAt: number | undefined;
   #changes = 0;
+  #tokens = 0;
+  #busyMs = 0;
+  readonly #caches: (() => number)[] = [];
 
   constructor(model: Pick<ReportPart, "model" | "version">) {
     this.#model = model;
@@ -52,6 +48,30 @@ export class ModelReport {
   /** Another number after each change. */
   get changes(): number {
     return this.#changes;
+  }
+
+  /** As `model/version`. */
+  get name(): string {
+    return subjectOf({ ...this.#model, part: { of: "version" } });
+  }
+
+  /** What the model has done since the start, as the load of the worker counts it. */
+  get work(): { readonly steps: number; readonly tokens: number; readonly busyMs: number } {
+    return { steps: this.#version[at.success] as number, tokens: this.#tokens, busyMs: this.#busyMs };
+  }
+
+  /** Bytes of what the worker keeps in memory for the model beside its weights. */
+  get cachedBytes(): number {
+    return this.#caches.reduce((sum, read) => sum + read(), 0);
+  }
+
+  caches(read: () => number): void {
+    this.#caches.push(read);
+  }
+
+  /** Notes time in which the model ran. */
+  busy(ms: number): void {
+    this.#busyMs += ms;
   }
 
   /** Counts a run of the model, before its outputs are taken apart. */
@@ -109,6 +129,7 @@ export class ModelReport {
    */
   responded(index: number, how: "success" | "fail" | "cancel", ms: number): void {
     this.#changes++;
+    if (how === "success") this.#tokens++;
     const counted = Math.min(index, LAST_RESPONSE);
     const first = counted - (counted % RESPONSES_A_PART);
     const sums = sumsAt(this.#responses, first, RESPONSES_A_PART * responseSums.length);

@@ -14,6 +14,7 @@ import { heartbeat, type BeatAnswer, type FleetNews, type Silent } from "#shared
 import { byLane, inLane } from "#shared/queue/work/lane.js";
 import { ownedByLane, ownedEntries } from "#shared/queue/work/read/owned.js";
 import { registryKeys } from "#shared/queue/keys.js";
+import { ProcessReports } from "#shared/queue/processes/reports.js";
 import type { Bus } from "#shared/nats/connect.js";
 import type { RedisClocks } from "#shared/redis/clock.js";
 import { reachesOthers, type RedisClient } from "#shared/redis/connect.js";
@@ -25,7 +26,7 @@ import { LivenessCounts } from "./counts.js";
 import { Reclaimer, type HeldModel } from "./reclaimer.js";
 import { callOut, listenForCalls } from "./grave-calls.js";
 import { APART_MS } from "./judge.js";
-import { WorkerReports } from "./reports.js";
+import type { WorkerMeter } from "./load.js";
 import { asksWith, beatEvery, followsAt, JITTER, silenceAfter } from "./pace.js";
 import { Watch } from "./watch.js";
 
@@ -46,6 +47,8 @@ export interface LivenessSettings {
    * age.
    */
   readonly healthFile: string | undefined;
+  /** Measures the load of the process; absent if the process tells none. */
+  readonly meter?: WorkerMeter;
   readonly world?: World;
   readonly log: Logger;
 }
@@ -67,7 +70,7 @@ export class Liveness {
   readonly #watch: Watch;
   readonly #reclaimer: Reclaimer;
   readonly #counts = new LivenessCounts();
-  readonly #reports: WorkerReports;
+  readonly #reports: ProcessReports;
   readonly #ended = new AbortController();
   #nap = new AbortController();
   #announced: { readonly announcement: Announcement; readonly lanes: readonly Lane[] } | undefined;
@@ -96,7 +99,7 @@ export class Liveness {
     const onBuried = (lanes: readonly Lane[]) => bus !== undefined && callOut(bus, lanes);
     this.#watch = new Watch({ ...settings, world, connection: this.#connection, counts: this.#counts, onBuried });
     this.#reclaimer = new Reclaimer({ ...settings, world });
-    this.#reports = new WorkerReports(settings.worker);
+    this.#reports = new ProcessReports(settings.worker);
   }
 
   /** Number of workers in the fleet, this worker included, by the last answer. */
@@ -150,6 +153,7 @@ export class Liveness {
     this.#stopListening();
     this.#wake();
     await this.#beating;
+    this.#settings.meter?.stop();
     if (this.#announced === undefined) return;
     const { lanes } = this.#announced;
     const depart = async () => {
@@ -213,7 +217,7 @@ export class Liveness {
   }
 
   async #beat(): Promise<void> {
-    const { redis, worker, outageGuard, leaseMs, log } = this.#settings;
+    const { redis, worker, outageGuard, leaseMs, meter, log } = this.#settings;
     const { name } = this.#connection;
     const mayAsk = !this.#isLooking && outageGuard.silenceCounts(this.#world.now());
     const asks = mayAsk && (this.#watch.isCurious || this.#world.random() < asksWith(this.#living));
@@ -221,10 +225,11 @@ export class Liveness {
     const connection = name === this.#noted ? undefined : name;
     if (connection !== undefined) this.#reports.repeat();
     const report = this.#reports.next(this.#world.now(), { toRedis: this.#toRedis });
+    const load = meter?.next(this.#world.now(), this.#reclaimer.models);
     this.#isCalled = false;
     let answer: BeatAnswer;
     try {
-      answer = await heartbeat(redis, { worker, leaseMs, silentMs, connection, report });
+      answer = await heartbeat(redis, { worker, leaseMs, silentMs, connection, load, report });
     } catch (error) {
       return this.#giveUpWaiting(error);
     }

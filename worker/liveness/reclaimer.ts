@@ -19,7 +19,7 @@ import type { ModelReport } from "../lane/model-report.js";
 /** The parts of an open model that liveness needs. */
 export interface HeldModel {
   readonly queue: ModelQueue;
-  readonly holdings: Pick<Holdings, "has" | "unbegun" | "drop" | "leave" | "leftBy">;
+  readonly holdings: Pick<Holdings, "size" | "has" | "unbegun" | "drop" | "leave" | "leftBy">;
   readonly intake: Pick<Intake, "suspectRoom" | "accept" | "doubt">;
   /** What the model counts for the statistics of the fleet; absent if nothing counts. */
   readonly report?: ModelReport;

@@ -9,6 +9,7 @@ import type { FamilyName } from "#shared/metrics/families.js";
 import type { TimedIteration } from "../engine/protocol.js";
 import type { Held } from "../lane/holdings.js";
 import type { CountedModel } from "../lane/counts.js";
+import type { ModelReport } from "../lane/model-report.js";
 import type { Settled } from "../lane/settle.js";
 
 /** How a generation can end. */
@@ -79,11 +80,14 @@ export class StreamCounts {
   readonly #unread: Cell;
   readonly #ends: Readonly<Record<Reason, Cell>>;
   readonly #show: (name: FamilyName, read: () => number) => void;
+  readonly #report: ModelReport | undefined;
   #cacheBytes = 0;
 
-  constructor({ model, version }: CountedModel, cells: Cells = ofProcess) {
+  /** @param report of the model; absent if nothing reports */
+  constructor({ model, version }: CountedModel, report?: ModelReport, cells: Cells = ofProcess) {
     const labels = cells.modelLabels(model, version);
     const one = (name: FamilyName) => cells.counter(name, labels);
+    this.#report = report;
     const times = (name: FamilyName) => cells.histogram(name, labels);
     const prefix = (result: string) => cells.counter("baton_prefix_cache_tokens_total", { ...labels, result });
     this.#cells = cells;
@@ -123,7 +127,9 @@ export class StreamCounts {
     this.#show("baton_streams_running", running);
     this.#show("baton_streams_waiting", waiting);
     // Without a stream in the engine no iteration tells that the caches are free.
-    this.#show("baton_kv_cache_used_ratio", () => (running() === 0 ? 0 : this.#cacheBytes / kvBytes));
+    const usedBytes = () => (running() === 0 ? 0 : this.#cacheBytes);
+    this.#show("baton_kv_cache_used_ratio", () => usedBytes() / kvBytes);
+    this.#report?.caches(usedBytes);
   }
 
   iterated({ passes, computed, cacheBytes, ranMs }: TimedIteration): void {
@@ -131,6 +137,7 @@ export class StreamCounts {
     this.#cacheBytes = cacheBytes;
     if (passes === 0) return;
     cells.add(this.#passes, passes);
+    this.#report?.busy(ranMs);
     cells.add(this.#busySeconds, seconds(ranMs));
     cells.observe(this.#iterationTokens, computed);
   }

@@ -79,7 +79,7 @@ export class StreamLoop implements StreamOwner {
   constructor(parts: StreamLoopParts) {
     this.#parts = parts;
     const { queue, settler, outageGuard, holdings, model, timings, log } = parts;
-    const counts = new StreamCounts(queue);
+    const counts = new StreamCounts(queue, settler.counts?.report);
     this.#counts = counts;
     counts.show({
       running: () => this.#generating,

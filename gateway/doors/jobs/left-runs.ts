@@ -7,7 +7,7 @@
  */
 import type { Job } from "bullmq";
 import type { Logger } from "pino";
-import { readProcesses } from "#shared/queue/note-process.js";
+import { readProcesses } from "#shared/queue/processes/note-process.js";
 import type { DeliveryRun } from "#shared/queue/webhooks/begin-delivery.js";
 import {
   deliveriesClock,

@@ -1,26 +1,31 @@
-/** The typed wrapper of read-reports.lua: what all workers have counted. */
+/** The typed wrapper of read-reports.lua: what all processes have counted. */
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, list, text } from "../../redis/script.js";
 import { registryKeys } from "../keys.js";
 import { partsIn, type ReportPart } from "../pieces/report.js";
 
 export interface Reports {
-  /** Of workers that live, or that have gone and may come back. */
+  /** Of processes that live, or that have gone and may come back. */
   readonly reports: readonly ReportPart[];
-  /** The sums over all other workers. */
+  /** The sums over all other processes. */
   readonly past: readonly ReportPart[];
+  /** The parts of `reports` that the caller has sent. */
+  readonly own: readonly ReportPart[];
 }
 
 const script = defineScript(
   new URL("./read-reports.lua", import.meta.url),
   (reply): Reports => {
-    const [reports, past] = list(reply);
-    return { reports: partsIn(list(reports).map(text)), past: partsIn(list(past).map(text)) };
+    const [reports, past, own] = list(reply).map((values) => partsIn(list(values).map(text)));
+    return { reports: reports ?? [], past: past ?? [], own: own ?? [] };
   },
-  { keys: ["reports", "past"], args: [], readsOnly: true },
+  { keys: ["reports", "past"], args: ["own"], readsOnly: true },
 );
 
-/** @throws the client's error if Redis does not answer */
-export function readReports(redis: RedisClient): Promise<Reports> {
-  return script(redis, registryKeys, {});
+/**
+ * @param own the name of the caller, if it knows newer numbers of its own
+ * @throws the client's error if Redis does not answer
+ */
+export function readReports(redis: RedisClient, own = ""): Promise<Reports> {
+  return script(redis, registryKeys, { own });
 }

@@ -13,9 +13,9 @@
 --                     is no stream
 --   ARGV.unlessBegun  '1' to leave a stream alone that has a record, else '0'
 --   ARGV.group
---   Returns {'given', record, labels}  ended by this call; record is '' if the request is no
---                                      stream; labels: the labels of the request's job (job.lua),
---                                      '' for none
+--   Returns {'given', record, labels, pin, ms}  ended by this call; record is '' if the request is
+--                           no stream; labels: the labels of the request's job (job.lua), '' for
+--                           none; pin of the lane; ms since the admission
 --           {'known', kind, body}   the request has an outcome already, perhaps from an earlier
 --                                   copy of this call
 --           {'sealed'}              the log has the final record; the outcome comes with the commit
@@ -39,6 +39,8 @@ if ARGV.members ~= '' then
   redis.call('PEXPIRE', KEYS.log, ttl)
   if known.job then labels = redis.call('HGET', jobKey(KEYS.record:match('^out:({[^}]*}:[^:]*)'), known.job), 'labels') or '' end
 end
+local at = known.brief and known.brief.at or redis.call('HGET', KEYS.record, 'at') or now
+local ms = math.max(0, now - tonumber(at))
 local now = string.format('%d', now)
 endFromOutside(load, KEYS.record, known, ARGV.group, ARGV.kind, ARGV.body, ttl, now, record ~= '')
-return {'given', record, labels}
+return {'given', record, labels, known.pin or '', ms}

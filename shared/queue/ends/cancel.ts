@@ -1,13 +1,13 @@
 /** The typed wrapper of cancel.lua: ends a request and a stream from outside of a worker. */
 import type { TokenRecord } from "../../contract/generation.js";
-import type { RequestAddress } from "../address.js";
+import { parsePin, type RequestAddress } from "../address.js";
 import { storeOutcome, type StoredOutcome } from "../../contract/outcome.js";
 import type { ErrorCode } from "../../errors.js";
 import { parseLabels } from "../pieces/job.js";
 import { loadKeyOf } from "../pieces/load.js";
 import { GROUP, logKey, outcomeKey } from "../keys.js";
 import type { RedisClient } from "../../redis/connect.js";
-import { bytes, defineScript, list, text, word } from "../../redis/script.js";
+import { bytes, defineScript, integer, list, text, word } from "../../redis/script.js";
 
 export interface Ending {
   /** The code that the client reads; the final record's reason follows from the code. */
@@ -28,9 +28,19 @@ export interface LastRecord {
   readonly labels: readonly string[];
 }
 
+/** A request that the script has ended. */
+interface Given {
+  readonly said: "given";
+  /** Undefined if the request is no stream. */
+  readonly last: LastRecord | undefined;
+  /** Of the request's model. */
+  readonly version: string;
+  /** From the admission to the end. */
+  readonly ms: number;
+}
+
 export type Cancellation =
-  /** `last` is undefined if the request is no stream. */
-  | { readonly said: "given"; readonly last: LastRecord | undefined }
+  | Given
   | { readonly said: "known"; readonly outcome: { readonly kind: string; readonly body: Buffer } }
   | { readonly said: "sealed" | "begun" | "unknown" };
 
@@ -39,12 +49,13 @@ const answers = ["given", "known", "sealed", "begun", "unknown"] as const;
 const script = defineScript(
   new URL("./cancel.lua", import.meta.url),
   (reply): Cancellation => {
-    const [first, second, third] = list(reply);
+    const [first, second, third, pin, ms] = list(reply);
     const said = word(first, answers);
     if (said === "known") return { said, outcome: { kind: text(second), body: bytes(third) } };
     if (said !== "given") return { said };
     const record = bytes(second);
-    return { said, last: record.length === 0 ? undefined : { record, labels: parseLabels(text(third)) } };
+    const last = record.length === 0 ? undefined : { record, labels: parseLabels(text(third)) };
+    return { said, last, version: parsePin(text(pin)).version, ms: integer(ms) };
   },
   {
     keys: ["record", "log", "load"],

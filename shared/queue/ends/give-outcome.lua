@@ -10,7 +10,7 @@
 --   ARGV.mode    '1' if surely no worker can commit the request any more, '2' to leave a request
 --                alone that a worker holds, else '0'
 --   ARGV.group
---   Returns {'given'}               the request has this outcome now
+--   Returns {'given', pin}          the request has this outcome now; pin of the lane
 --           {'known', kind, body}   the request had an outcome already
 --           {'sealed'}              the stream's log has its final record. That record decides the
 --                                   outcome, which comes with the commit of the worker that holds
@@ -32,4 +32,4 @@ end
 -- include ../pieces/time.lua
 local now = string.format('%d', now)
 endFromOutside(load, KEYS.record, known, ARGV.group, ARGV.kind, ARGV.body, math.max(tonumber(ARGV.ttl), known.ttl), now)
-return {'given'}
+return {'given', known.pin or ''}

@@ -5,12 +5,14 @@
 import type { StoredOutcome } from "../../contract/outcome.js";
 import type { RedisClient } from "../../redis/connect.js";
 import { bytes, defineScript, list, text, word } from "../../redis/script.js";
-import type { RequestAddress } from "../address.js";
+import { parsePin, type RequestAddress } from "../address.js";
 import { loadKeyOf } from "../pieces/load.js";
 import { GROUP, outcomeKey } from "../keys.js";
 
 export type Given =
-  | { readonly said: "given" | "sealed" | "held" | "unknown" }
+  /** The version of the request's model. */
+  | { readonly said: "given"; readonly version: string }
+  | { readonly said: "sealed" | "held" | "unknown" }
   | { readonly said: "known"; readonly outcome: { readonly kind: string; readonly body: Buffer } };
 
 const answers = ["given", "known", "sealed", "held", "unknown"] as const;
@@ -18,9 +20,10 @@ const answers = ["given", "known", "sealed", "held", "unknown"] as const;
 const script = defineScript(
   new URL("./give-outcome.lua", import.meta.url),
   (reply): Given => {
-    const [first, kind, body] = list(reply);
+    const [first, second, body] = list(reply);
     const said = word(first, answers);
-    return said === "known" ? { said, outcome: { kind: text(kind), body: bytes(body) } } : { said };
+    if (said === "given") return { said, version: parsePin(text(second)).version };
+    return said === "known" ? { said, outcome: { kind: text(second), body: bytes(body) } } : { said };
   },
   {
     keys: ["record", "load"],

@@ -1,9 +1,9 @@
--- report.lua: what workers have counted since their start. The heartbeat brings the pages that have
--- changed, so a page is written whole and never read on the way. A page has some parts
--- (records/reports.ts), with a line for each.
---   key `reports`  hash: `<worker>` -> the number of the worker's pages, and `<worker> <n>` -> its
---                  nth page, from 0 on
---   key `past`     hash: the subject of a part -> a part with the sums over the workers that are
+-- report.lua: what processes have counted since their start. Beats of workers and notes of other
+-- processes bring the pages that have changed, so a page is written whole and never read on the
+-- way. A page has some parts (records/reports.ts), with a line for each.
+--   key `reports`  hash: `<process>` -> the number of its pages, and `<process> <n>` -> its nth
+--                  page. Page 0 is the load of a worker, and no part of a report
+--   key `past`     hash: the subject of a part -> a part with the sums over the processes that are
 --                  gone
 -- record report: unpackReport packReport
 local REPORT_MOST, REPORT_PAGE = 10000, 300
@@ -23,14 +23,14 @@ local function addedSums(a, b)
   return table.concat(sums, ' ')
 end
 
--- Move the report of a worker into the past. A second call finds no report. Nothing that a person
+-- Move the report of a process into the past. A second call finds no report. Nothing that a person
 -- writes to these keys by hand makes a burial fail.
-local function foldReport(reports, past, worker)
-  local count = redis.pcall('HGET', reports, worker)
+local function foldReport(reports, past, name)
+  local count = redis.pcall('HGET', reports, name)
   count = type(count) == 'string' and math.min(tonumber(count) or 0, REPORT_MOST) or 0
   for from = 0, count - 1, REPORT_PAGE do
     local fields, parts, subjects, values = {}, {}, {}, {}
-    for n = from, math.min(from + REPORT_PAGE, count) - 1 do fields[#fields + 1] = worker .. ' ' .. n end
+    for n = from, math.min(from + REPORT_PAGE, count) - 1 do fields[#fields + 1] = name .. ' ' .. n end
     for _, page in ipairs(redis.call('HMGET', reports, unpack(fields))) do
       for line in (page or ''):gmatch('[^\n]+') do
         local part = unpackReport(line)
@@ -49,5 +49,5 @@ local function foldReport(reports, past, worker)
     if #values > 0 then redis.pcall('HSET', past, unpack(values)) end
     redis.call('HDEL', reports, unpack(fields))
   end
-  if count > 0 then redis.call('HDEL', reports, worker) end
+  if count > 0 then redis.call('HDEL', reports, name) end
 end

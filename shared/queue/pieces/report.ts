@@ -1,7 +1,7 @@
 /**
- * The reports of workers: which parts there are, and how they are written and read. report.lua has
- * the keys. All numbers are sums since the start of the worker, so a report that comes twice, or a
- * lost one, changes nothing.
+ * The reports of processes: which parts there are, and how they are written and read. report.lua
+ * has the keys. All numbers are sums since the start of the process, so a report that comes twice,
+ * or a lost one, changes nothing.
  */
 import { report } from "../../records/reports.js";
 
@@ -42,7 +42,7 @@ const numbered = ["runs", "responses", "times"] as const;
 /** `n` is the number of rows of a run, or the first index of responses; 0 for times. */
 type PartName = { readonly of: "version" } | { readonly of: (typeof numbered)[number]; readonly n: number };
 
-/** A part of the figures of a version, of one worker or of the past. */
+/** A part of the figures of a version, of one process or of the past. */
 export interface ReportPart {
   readonly model: string;
   readonly version: string;
@@ -59,7 +59,10 @@ export interface ReportField {
   readonly figures: string;
 }
 
-/** @param n how many pages the worker had before */
+/** The page before the first has the load of a worker (worker-load.ts). */
+export const FIRST_PAGE = 1;
+
+/** @param n how many pages the process had before */
 export function pageField(worker: string, n: number): string {
   return `${worker} ${n}`;
 }
@@ -90,7 +93,7 @@ export function partsIn(values: readonly string[]): ReportPart[] {
   return values.flatMap(partsOfPage);
 }
 
-/** @returns nothing for the number of a worker's pages, and for the text of a person */
+/** @returns nothing for the number of a process's pages, a load, and the text of a person */
 export function partsOfPage(text: string): ReportPart[] {
   return text.split("\n").flatMap((line) => parsePart(line) ?? []);
 }

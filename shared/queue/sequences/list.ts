@@ -1,7 +1,7 @@
 /** The typed wrapper of list.lua: lists the sequences of a tenant, page by page. */
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, list, text } from "../../redis/script.js";
-import { modelTag } from "../keys.js";
+import { liveKey, modelTag } from "../keys.js";
 import type { PageStart } from "../pieces/page.js";
 import { keysOf, type SequenceAddress } from "./address.js";
 import { viewOf, type SequenceState, type SequenceView } from "./view.js";
@@ -47,4 +47,11 @@ export function listSequences(
 ): Promise<Page> {
   const meant = { version, state: state ?? "", beginnings: beginnings.join(" ") };
   return script(redis, keysOf(where), { base: modelTag(where), tenant, cursor, after, most, ...meant });
+}
+
+/** @returns how many sequences of a model there are, with those that have just idled out */
+export async function countSequences(redis: RedisClient, model: string, buckets: number): Promise<number> {
+  const keys = Array.from({ length: buckets }, (_, bucket) => liveKey({ bucket, model }));
+  const counts = await Promise.all(keys.map((key) => redis.zcard(key)));
+  return counts.reduce((sum, count) => sum + count, 0);
 }

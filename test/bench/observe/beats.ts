@@ -13,7 +13,7 @@ import { announcementOf } from "../../fixtures/served-models.js";
 import { startRedis } from "../../support/brokers/redis.js";
 import { silentLog } from "../../support/silent.js";
 import { ModelReport } from "../../../worker/lane/model-report.js";
-import { WorkerReports } from "../../../worker/liveness/reports.js";
+import { ProcessReports } from "#shared/queue/processes/reports.js";
 
 export interface BeatsCost {
   /** µs of the script for a beat. */
@@ -64,7 +64,7 @@ async function beat(redis: RedisClient, worker: string, report: readonly ReportF
 
 /** @returns whether Redis has all that was counted */
 async function beatBusily(redis: RedisClient): Promise<boolean> {
-  const reports = new WorkerReports("busy");
+  const reports = new ProcessReports("busy");
   const models = Array.from({ length: MODELS }, (_, i) => new ModelReport({ model: `m${i}`, version: "1" }));
   for (const model of models) reports.add(model);
   const terms = { toRedis: (at: number) => at };

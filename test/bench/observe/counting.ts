@@ -112,7 +112,7 @@ function countsOfAnswers() {
 
 function countsOfTokens() {
   const cells = new Cells();
-  const counts = new StreamCounts({ model: "m", version: "1" }, cells);
+  const counts = new StreamCounts({ model: "m", version: "1" }, undefined, cells);
   const figures = new StreamFigures();
   const stream = { held: { admittedAt: 0 }, figures, ranMs: 1 };
   return {

@@ -75,7 +75,7 @@ describe("statistics", () => {
     // A commit whose answer a dropped connection lost counts nowhere, and each client has one step
     // under way. No report counts twice.
     await until(async () => (await successes(running.url)) >= before + done - CLIENTS, 5_000);
-    await pause(1_500);
+    await pause(2_500);
     const counts = [await successes(urlAt(0)), await successes(urlAt(1))];
     expect(Math.max(...counts)).toBeLessThanOrEqual(before + done + CLIENTS);
     expect(Math.min(...counts)).toBe(Math.max(...counts));

@@ -15,6 +15,7 @@
 --   ARGV.leaseMs        the worker counts as living for so long without another beat
 --   ARGV.silentMs       ms of silence after which to name other workers, or '' to ask for nothing
 --   ARGV.connection     the worker's connection, if it has changed since the last beat; else ''
+--   ARGV.load           what the worker uses and does, or '' for no news; lost as the beat is
 --   ARGV.report[]       what the worker has counted: the fields of `reports` that have changed. The
 --                       append-only file gets them, so that sums outlive a restart of the server
 --     .field
@@ -40,6 +41,11 @@ if moved == 0 and not redis.call('ZSCORE', KEYS.workers, worker) then return {no
 -- Only a person deletes an announcement alone, so a look from time to time is enough.
 if asks and redis.call('HEXISTS', KEYS.announcements, worker) == 0 then return {now, 'unknown'} end
 if ARGV.connection ~= '' then redis.call('HSET', KEYS.connections, worker, ARGV.connection) end
+if ARGV.load ~= '' then
+  redis.set_repl(redis.REPL_NONE)
+  redis.call('HSET', KEYS.reports, worker .. ' 0', ARGV.load)
+  redis.set_repl(redis.REPL_ALL)
+end
 -- Lua's unpack takes a limited number of values.
 for first = ARGV.report.FIRST, #ARGV, 2000 do
   redis.call('HSET', KEYS.reports, unpack(ARGV, first, math.min(first + 1999, #ARGV)))

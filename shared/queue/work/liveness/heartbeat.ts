@@ -19,6 +19,8 @@ export interface Beat {
   readonly silentMs: number | undefined;
   /** The worker's connection (`OwnConnection`) if it is new; otherwise undefined. */
   readonly connection: string | undefined;
+  /** What the worker uses and does, from `writeLoad`; absent: no news. */
+  readonly load?: string | undefined;
   /** The fields of the hash of reports that have changed, with their values; absent: none. */
   readonly report?: readonly ReportField[];
 }
@@ -70,7 +72,7 @@ const script = defineScript(
   },
   {
     keys: ["workers", "graves", "announcements", "connections", "reports"],
-    args: ["worker", "leaseMs", "silentMs", "connection", { report: ["field", "figures"] }],
+    args: ["worker", "leaseMs", "silentMs", "connection", "load", { report: ["field", "figures"] }],
   },
 );
 
@@ -89,12 +91,13 @@ function triples(items: readonly string[]): Silent[] {
 }
 
 export function heartbeat(redis: RedisClient, beat: Beat): Promise<BeatAnswer> {
-  const { worker, leaseMs, silentMs, connection, report = [] } = beat;
+  const { worker, leaseMs, silentMs, connection, load = "", report = [] } = beat;
   return script(redis, registryKeys, {
     worker,
     leaseMs,
     silentMs: silentMs === undefined ? "" : Math.round(silentMs),
     connection: connection ?? "",
+    load,
     report,
   });
 }

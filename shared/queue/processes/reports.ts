@@ -1,16 +1,38 @@
 /**
- * The report that a worker's beats carry: what its models have counted, as far as Redis does not
- * have it yet. All sums are those since the worker's start, so the worker sends a part again if an
- * answer is lost.
+ * The report that beats of a worker and notes of another process carry: what the process has
+ * counted, as far as Redis does not have it yet. All sums are those since the start of the process,
+ * so the process sends a part again if an answer is lost.
  */
-import { pageField, pageText, partText, type ReportField } from "#shared/queue/pieces/report.js";
-import type { ModelReport } from "../lane/model-report.js";
+import {
+  FIRST_PAGE,
+  pageField,
+  pageText,
+  partsOfPage,
+  partText,
+  type ReportField,
+  type ReportPart,
+} from "../pieces/report.js";
+
+/** A part with its name among the parts of all versions. */
+export interface NamedPart {
+  readonly subject: string;
+  readonly sums: readonly number[];
+  /** On `World.now()`'s clock; undefined for a part without a time. */
+  readonly lastAt?: number | undefined;
+}
+
+/** Sums that a process reports: of a model, or of everything that it counts. */
+export interface Reporting {
+  /** Another number after each change. */
+  readonly changes: number;
+  parts(): readonly NamedPart[];
+}
 
 /**
  * Between two reports, in ms. A report makes Redis flush its append-only file, and a beat alone
- * does not.
+ * does not. With the beat that follows and what callers share, statistics stay within two seconds.
  */
-const EVERY_MS = 500;
+const EVERY_MS = 1_000;
 /**
  * Bytes of a model's pages for each `MODEL_MS` since the last report, about. The pages that do not
  * fit go with the next reports, and the pages that have waited longest go first. A busy model may
@@ -42,7 +64,7 @@ interface Page {
 }
 
 interface OwnModel {
-  readonly report: ModelReport;
+  readonly report: Reporting;
   pages: Page[];
   /** The number of its changes that Redis has; undefined if Redis may lack some. */
   toldAt: number | undefined;
@@ -61,17 +83,18 @@ interface Sent {
 
 /** How the report is made. */
 interface Terms {
-  /** Makes Redis ms of a time on `World.now()`'s clock. */
-  readonly toRedis: (at: number) => number;
-  /** Whether no beat will follow, so that everything goes now. */
+  /** Makes Redis ms of a time on `World.now()`'s clock; absent if no part has a time. */
+  readonly toRedis?: (at: number) => number;
+  /** Whether no report will follow, so that everything goes now. */
   readonly isLast?: boolean;
 }
 
-export class WorkerReports {
-  readonly #worker: string;
+export class ProcessReports {
+  readonly #process: string;
   readonly #models: OwnModel[] = [];
   /** How many pages there are. */
-  #pages = 0;
+  #pages = FIRST_PAGE;
+  #hasReported = false;
   /** How many reports have arrived. */
   #arrived = 0;
   /** By subject. */
@@ -84,28 +107,34 @@ export class WorkerReports {
   /** On `World.now()`'s clock. */
   #sentAt = -Infinity;
 
-  constructor(worker: string) {
-    this.#worker = worker;
+  /** @param process its name */
+  constructor(process: string) {
+    this.#process = process;
   }
 
-  add(report: ModelReport): void {
+  /** Whether Redis has had a report, as far as the process knows. */
+  get hasReported(): boolean {
+    return this.#hasReported;
+  }
+
+  add(report: Reporting): void {
     this.#models.push({ report, pages: [], toldAt: undefined });
   }
 
   /**
-   * The report of the next beat; empty if nothing has changed, or if it is too early.
+   * The next report; empty if nothing has changed, or if it is too early.
    * @param now on `World.now()`'s clock
    */
-  next(now: number, terms: Terms): readonly ReportField[] {
+  next(now: number, terms: Terms = {}): readonly ReportField[] {
     this.#sent = undefined;
     const sinceMs = now - this.#sentAt;
     if (terms.isLast !== true && sinceMs < EVERY_MS) return [];
     const most = terms.isLast === true ? Infinity : (MODEL_BYTES * Math.min(sinceMs, LONGEST_MS)) / MODEL_MS;
     const sent: Sent = { fields: [], sums: new Map(), pages: [], whole: new Map(), count: this.#count };
     for (const model of this.#models) if (model.report.changes !== model.toldAt) this.#add(model, sent, most, terms);
-    if (sent.fields.length === 0) return [];
     sent.count = this.#pages;
-    if (sent.count > this.#count) sent.fields.push({ field: this.#worker, figures: String(sent.count) });
+    if (sent.count > this.#count) sent.fields.push({ field: this.#process, figures: String(sent.count) });
+    if (sent.fields.length === 0) return [];
     this.#sent = sent;
     this.#sentAt = now;
     return sent.fields;
@@ -120,6 +149,7 @@ export class WorkerReports {
     for (const page of pages) page.turn = this.#arrived;
     for (const [model, changes] of whole) model.toldAt = changes;
     this.#count = count;
+    if (count > 0) this.#hasReported = true;
     this.#sent = undefined;
   }
 
@@ -128,6 +158,12 @@ export class WorkerReports {
     for (const [subject, { sums }] of this.#known) this.#known.set(subject, { sums, isSure: false });
     this.#count = 0;
     for (const model of this.#models) model.toldAt = undefined;
+  }
+
+  /** Sends all parts again, because the server has lost them. */
+  lost(): void {
+    this.#hasReported = false;
+    this.repeat();
   }
 
   /** Begins the sums anew after those that Redis had, which have become part of the past. */
@@ -140,9 +176,16 @@ export class WorkerReports {
       );
     }
     this.#known.clear();
-    this.#pages = 0;
+    this.#pages = FIRST_PAGE;
     for (const model of this.#models) model.pages = [];
-    this.repeat();
+    this.lost();
+  }
+
+  /** What the process has counted until now, without sums that have become part of the past. */
+  parts(): ReportPart[] {
+    return this.#models.flatMap((model) =>
+      this.#sumsOf(model).flatMap(({ subject, sums }) => partsOfPage(partText(subject, 0, sums))),
+    );
   }
 
   /** @param most bytes of the model's pages, about */
@@ -154,10 +197,10 @@ export class WorkerReports {
     for (const page of changed.toSorted((a, b) => a.turn - b.turn)) {
       const own = page.subjects.flatMap((subject) => parts.get(subject) ?? []);
       const texts = own.map(({ subject, sums, lastAt }) => {
-        const last = lastAt === undefined ? 0 : Math.max(0, Math.floor(toRedis(lastAt)));
+        const last = lastAt === undefined ? 0 : Math.max(0, Math.floor(toRedis?.(lastAt) ?? 0));
         return partText(subject, last, sums);
       });
-      const [field, figures] = [pageField(this.#worker, page.number), pageText(texts)];
+      const [field, figures] = [pageField(this.#process, page.number), pageText(texts)];
       const more = field.length + figures.length;
       isWhole = size === 0 || size + more <= most;
       if (!isWhole) break;
@@ -171,9 +214,7 @@ export class WorkerReports {
 
   /** The parts of a model by subject; each has a page. */
   #partsOf(model: OwnModel) {
-    const parts = model.report.parts().map(({ subject, sums: all, lastAt }) => {
-      const base = this.#base.get(subject);
-      const sums = base === undefined ? all : all.map((sum, place) => sum - (base[place] ?? 0));
+    const parts = this.#sumsOf(model).map(({ subject, sums, lastAt }) => {
       const { sums: known = [], isSure = true } = this.#known.get(subject) ?? {};
       const isThere = sums.every((sum, place) => sum === (isSure ? (known[place] ?? 0) : 0));
       return { subject, sums, lastAt, isThere };
@@ -189,5 +230,12 @@ export class WorkerReports {
       page.subjects.push(subject);
     }
     return new Map(parts.map((part) => [part.subject, part]));
+  }
+
+  #sumsOf({ report }: OwnModel): readonly NamedPart[] {
+    return report.parts().map((part) => {
+      const base = this.#base.get(part.subject);
+      return base === undefined ? part : { ...part, sums: part.sums.map((sum, place) => sum - (base[place] ?? 0)) };
+    });
   }
 }
