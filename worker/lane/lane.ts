@@ -121,7 +121,7 @@ export function laneContext(settings: LaneSettings): LaneContext {
   const { world = realWorld } = settings;
   const counts = new ModelCounts(queue);
   const states = new States(queue, settings.stateCacheBytes, settings.sleeping, world, counts);
-  const holdings = new Holdings(settings.room, world);
+  const holdings = new Holdings(settings.room, world, (jobs) => counts.report.holds(jobs));
   counts.show("baton_state_cache_bytes", () => states.cachedBytes);
   for (const stage of ["waiting", "suspect", "running"] as const)
     counts.show("baton_held_requests", () => holdings.countAt(stage), { stage });

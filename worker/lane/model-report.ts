@@ -19,6 +19,8 @@ export interface NamedPart {
   readonly sums: readonly number[];
   /** On `World.now()`'s clock; undefined for a part without a time. */
   readonly lastAt: number | undefined;
+  /** Whether these are no sums, but how the worker stands now. */
+  readonly isNow?: boolean;
 }
 
 /** The sums of a request that ended with a result, times in ms. */
@@ -42,6 +44,8 @@ export class ModelReport {
   /** By the first index. */
   readonly #responses = new Map<number, Float64Array>();
   readonly #times = new Float64Array(timeBounds.length + 1);
+  /** The jobs that the worker holds; undefined if it has never held one. */
+  #jobs: number | undefined;
   #lastAt: number | undefined;
   #changes = 0;
 
@@ -103,6 +107,12 @@ export class ModelReport {
     this.#add("takeovers", 1);
   }
 
+  /** Notes how many jobs the worker holds now. */
+  holds(jobs: number): void {
+    this.#changes++;
+    this.#jobs = jobs;
+  }
+
   /**
    * Counts a response of a generator.
    * @param ms since the response before
@@ -124,8 +134,10 @@ export class ModelReport {
       sums: Array.from(sums, whole),
       lastAt,
     });
+    const jobs = this.#jobs === undefined ? [] : [named({ of: "jobs", n: 0 }, Float64Array.of(this.#jobs))];
     return [
       named({ of: "version" }, this.#version, this.#lastAt),
+      ...jobs.map((part) => ({ ...part, isNow: true })),
       named({ of: "times", n: 0 }, this.#times),
       ...Array.from(this.#runs, ([n, sums]) => named({ of: "runs", n }, sums)),
       ...Array.from(this.#responses, ([n, sums]) => named({ of: "responses", n }, sums)),

@@ -171,8 +171,8 @@ export class WorkerReports {
 
   /** The parts of a model by subject; each has a page. */
   #partsOf(model: OwnModel) {
-    const parts = model.report.parts().map(({ subject, sums: all, lastAt }) => {
-      const base = this.#base.get(subject);
+    const parts = model.report.parts().map(({ subject, sums: all, lastAt, isNow }) => {
+      const base = isNow === true ? undefined : this.#base.get(subject);
       const sums = base === undefined ? all : all.map((sum, place) => sum - (base[place] ?? 0));
       const { sums: known = [], isSure = true } = this.#known.get(subject) ?? {};
       const isThere = sums.every((sum, place) => sum === (isSure ? (known[place] ?? 0) : 0));

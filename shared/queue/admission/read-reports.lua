@@ -3,5 +3,5 @@
 -- the other, so one call reads both.
 --   KEYS.reports  hash; see report.lua
 --   KEYS.past     hash; see report.lua
---   Returns {values of reports, values of past}
-return {redis.call('HVALS', KEYS.reports), redis.call('HVALS', KEYS.past)}
+--   Returns {fields and values of reports, values of past}
+return {redis.call('HGETALL', KEYS.reports), redis.call('HVALS', KEYS.past)}

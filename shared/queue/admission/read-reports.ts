@@ -2,7 +2,7 @@
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, list, text } from "../../redis/script.js";
 import { registryKeys } from "../keys.js";
-import { partsIn, type ReportPart } from "../pieces/report.js";
+import { partsOfPast, partsOfReports, type ReportPart } from "../pieces/report.js";
 
 export interface Reports {
   /** Of workers that live, or that have gone and may come back. */
@@ -15,7 +15,7 @@ const script = defineScript(
   new URL("./read-reports.lua", import.meta.url),
   (reply): Reports => {
     const [reports, past] = list(reply);
-    return { reports: partsIn(list(reports).map(text)), past: partsIn(list(past).map(text)) };
+    return { reports: partsOfReports(list(reports).map(text)), past: partsOfPast(list(past).map(text)) };
   },
   { keys: ["reports", "past"], args: [], readsOnly: true },
 );
