@@ -19,6 +19,7 @@ import { delay } from "#shared/retry.js";
 import { settingsOrExit } from "#shared/settings.js";
 import type { TraceFields } from "#shared/queue/trace-settings.js";
 import { openTracer } from "#shared/trace/open.js";
+import type { Tracer } from "#shared/trace/span.js";
 import { WaitingClients } from "../../admission/client-calls.js";
 import { Audit } from "../../auth/audit.js";
 import { limitsInForce, parseLimits } from "../../auth/owner/limits.js";
@@ -118,7 +119,13 @@ async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
   });
   await opened(
     "batches",
-    await batchQueueOf(parts, { tenants, connection, queueLimit: config.BATON_QUEUE_LIMIT, log }),
+    await batchQueueOf(parts, {
+      tenants,
+      connection,
+      queueLimit: config.BATON_QUEUE_LIMIT,
+      tracerOf: traces?.tracerOf,
+      log,
+    }),
   );
   await openBoard(config, queues, audit, lifecycle, log);
   const closing = new AbortController();
@@ -155,9 +162,11 @@ async function batchQueueOf(
     tenants,
     connection,
     queueLimit,
+    tracerOf,
     log,
   }: Pick<BatchQueueSettings, "connection" | "queueLimit" | "log"> & {
     readonly tenants: Tenants;
+    readonly tracerOf: ((model: string) => Tracer | undefined) | undefined;
   },
 ): Promise<BatchQueue> {
   const { redis, bus, fleet, batches, limits: limitsOfBodies } = parts;
@@ -167,7 +176,7 @@ async function batchQueueOf(
     clientsWait: (model) => clients.waitFor(model),
   });
   await clients.listen(bus);
-  const inference = new LineInference(limits, parts.inference, parts.queue, parts.sweeper);
+  const inference = new LineInference(limits, parts.inference, parts.queue, parts.sweeper, tracerOf);
   const asker = new LineAsker({
     fleet,
     tenants,
