@@ -143,7 +143,7 @@ describe("the settings of traces", () => {
     await worker?.terminate();
     // As if the worker had gone long ago: until then its model is known.
     const { redis } = served;
-    for (const one of await redis.zrange(registryKeys.gone, 0, -1)) {
+    for (const one of await redis.zrange(registryKeys.gone, "0", "-1")) {
       await redis.zadd(registryKeys.gone, "1", one);
     }
     await redis.set(registryKeys.version, "changed");
