@@ -110,7 +110,7 @@ export const operations: Readonly<Record<string, (floor: Floor) => Promise<unkno
       JSON.stringify({ custom_id: `line-${i}`, method: "POST", url: endpoint, body }),
     );
     const terms = { name: "lines.jsonl", purpose: "batch" } as const;
-    const file = await files.write(caller, piecesOf(lines.join("\n")), () => Promise.resolve(terms));
+    const { file } = await files.write(caller, piecesOf(lines.join("\n")), () => Promise.resolve(terms));
     const window = { window: "24h", windowMs: 86_400_000, metadata: null };
     const order = { endpoint, inputFile: file.id, ...window };
     const { batch } = await batches.make(caller, order, undefined);
