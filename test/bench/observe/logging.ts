@@ -13,6 +13,7 @@ import { noted } from "../../../gateway/facts/request-facts.js";
 import { Peers } from "../../../gateway/http/peers.js";
 import { servedModel } from "../../fixtures/served-models.js";
 import { silentLog } from "../../support/silent.js";
+import { pause } from "../queue/window.js";
 
 export interface LoggingCost {
   /** µs of CPU for a request more than without a log. */
@@ -23,8 +24,12 @@ export interface LoggingCost {
 }
 
 const REQUESTS = 200_000;
-/** Requests whose answers come together; then the file gets the event loop. */
+const WARM = 20_000;
+/** Requests whose answers come together. */
 const AT_ONCE = 16;
+/** After so many requests a slow disk has some ms, so that no line is dropped. */
+const UNTIL_PAUSE = 4_000;
+const PAUSE_MS = 20;
 
 const target = "/v2/models/m/infer";
 const headers = { host: "gateway:8000", "user-agent": "python-requests/2.32.3", "content-length": "732" };
@@ -64,12 +69,12 @@ export async function measureLogging(folder: string): Promise<LoggingCost> {
     facts.end();
   };
   const plain = async () => void (await noted(inference, undefined).infer(request));
-  await cpuUs(logged, REQUESTS / 10);
+  await cpuUs(logged, WARM);
   const withUs = await cpuUs(logged, REQUESTS);
   await lines.close();
-  await cpuUs(plain, REQUESTS / 10);
+  await cpuUs(plain, WARM);
   const withoutUs = await cpuUs(plain, REQUESTS);
-  const count = 1.1 * REQUESTS;
+  const count = REQUESTS + WARM;
   const isWhole = lines.dropped === 0 && countLines(place) === count;
   const lineBytes = statSync(place).size / count;
   rmSync(place);
@@ -81,7 +86,7 @@ async function cpuUs(ask: () => Promise<void>, count: number): Promise<number> {
   const before = process.cpuUsage();
   for (let i = 0; i < count; i += AT_ONCE) {
     for (let n = 0; n < AT_ONCE; n++) void ask();
-    await new Promise(setImmediate);
+    await (i % UNTIL_PAUSE === 0 ? pause(PAUSE_MS) : new Promise(setImmediate));
   }
   const { user, system } = process.cpuUsage(before);
   return (user + system) / count;

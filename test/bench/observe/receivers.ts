@@ -20,8 +20,8 @@ export type ReceiversCost = Readonly<Record<Manner, Pick<Percentiles, "p50" | "p
   readonly wrong: number;
 };
 
-/** The part of the fleet's most steps that is offered: queues in the load itself would hide all. */
-const SHARE = 0.5;
+/** The part of the fleet's most steps that is offered: queues for a processor would hide all. */
+const SHARE = 0.2;
 
 export async function openReceivers(plan: TracedPlan): Promise<() => Promise<ReceiversCost>> {
   const { folder, onClose } = plan;
