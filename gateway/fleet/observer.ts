@@ -157,8 +157,9 @@ export class Observer {
   }
 
   /**
-   * Returns the reports, and the sums with the past. The past changes only with the members of the fleet. The observer then reads it together with
-   * the reports, and also if a sum has fallen: a report has just become part of the past.
+   * Returns the reports, and the sums with the past. The past changes only with the members of the
+   * fleet. The observer then reads it together with the reports, and also if a sum has fallen: a
+   * report has just become part of the past.
    */
   async #sums(
     reports: readonly ReportPart[] | undefined,

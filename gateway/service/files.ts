@@ -51,8 +51,9 @@ export class FileService {
    * Stores a new file.
    * @param terms called after the last byte of `content`
    * @param key the client's Idempotency-Key
-   * @throws InferenceError `payload_too_large`, `file_limit`, `storage_full`, `idempotency_mismatch`,
-   * `outcome_unknown` or `unavailable`, and each error of `content` and `terms`
+   * @throws InferenceError `payload_too_large`, `file_limit`, `storage_full`,
+   * `idempotency_mismatch`, `outcome_unknown` or `unavailable`, and each error of `content` and
+   * `terms`
    */
   async write(
     caller: Caller,

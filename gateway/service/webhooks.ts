@@ -147,7 +147,7 @@ export class WebhookService {
       draft: async () => box.seal(newSecret(), ownerOf(await this.#find(caller, id))),
       make: async (drafted) => {
         await this.#change(caller, id, (one) => {
-          if (one.secret === drafted) return one; // an earlier copy of this call has made the change
+          if (one.secret === drafted) return one; // an earlier copy of this call was faster
           const { previous: _, ...rest } = one;
           const before = { secret: one.secret, until: Date.now() + overlapMs };
           return { ...rest, secret: drafted, ...(overlapMs > 0 && { previous: before }) };
@@ -164,11 +164,7 @@ export class WebhookService {
     return found;
   }
 
-  async #change(
-    { tenant }: Caller,
-    id: string,
-    how: (webhook: Webhook) => Webhook,
-  ): Promise<WebhookView> {
+  async #change({ tenant }: Caller, id: string, how: (webhook: Webhook) => Webhook): Promise<WebhookView> {
     const changed = await changeInRedis(() => this.#settings.webhooks.change(tenant, id, how));
     if (changed === undefined) throw new TypeError("a changed webhook was removed");
     return viewOf(changed);

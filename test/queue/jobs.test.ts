@@ -112,7 +112,12 @@ describe("a job", () => {
           .map(({ field, requests }) => [field.replace(lab.lane.model, "m"), requests]),
       );
     const call = onlyCall();
-    for (let i = 0; i < 2; i++) await admitAll(["r1", "r2", "r3", "r4", "r5"].map((one) => job(one)), LIMITS, call);
+    for (let i = 0; i < 2; i++)
+      await admitAll(
+        ["r1", "r2", "r3", "r4", "r5"].map((one) => job(one)),
+        LIMITS,
+        call,
+      );
     expect(await admitAll([applicant(lab.lane, "r6", "r6")])).toEqual(["admitted"]);
     expect(await counted()).toEqual({ "g:j": 5 });
     const ending = { message: "no", ttlMs: 60_000, stream: false };

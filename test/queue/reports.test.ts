@@ -69,9 +69,7 @@ describe("the report of a worker", () => {
     const held = async () => {
       const { reports, past } = await readReports(lab.redis);
       expect(past.some(({ part }) => part.of === "jobs")).toBe(false);
-      return reports.flatMap(({ worker, part, sums: [jobs] }) =>
-        part.of === "jobs" ? [[worker, jobs] as const] : [],
-      );
+      return reports.flatMap(({ worker, part, sums: [jobs] }) => (part.of === "jobs" ? [[worker, jobs] as const] : []));
     };
     expect(new Map(await held())).toEqual(
       new Map([

@@ -1,6 +1,6 @@
 /**
- * The run of a job, of a time of a schedule and of a line of a batch leaves a trace of its own, with
- * a link to the submission. A job's messages name the submission.
+ * The run of a job, of a time of a schedule and of a line of a batch leaves a trace of its own,
+ * with a link to the submission. A job's messages name the submission.
  */
 import { afterAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";

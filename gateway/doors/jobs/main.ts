@@ -55,18 +55,7 @@ async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
   const audit = new Audit(name, (lines) => process.stdout.write(lines));
   lifecycle.onClose("audit", () => audit.flush());
   const metrics = await openMetrics(config, { role: "jobs", log }, lifecycle);
-  const tracer = await openTracer(config, {
-    role: "jobs",
-    process: name,
-    log: (fields, line) => log.warn(fields, line),
-    onDropped: droppedSpans(cells),
-  });
-  if (tracer !== undefined) lifecycle.onClose("traces", () => tracer.close());
-  const rates = new TraceRates(tracer !== undefined, config.BATON_TRACE_SAMPLE);
-  const traces = tracer && {
-    onTracing: (fields: TraceFields) => rates.take(fields),
-    tracerOf: (model: string) => rates.tracerOf(model, tracer),
-  };
+  const traces = await openTraces(config, name, lifecycle, log);
   const parts = await openParts({ kind: "jobs", name, config, audit, metrics, ...traces, log }, lifecycle);
   const { link, redis, deployment, fleet, jobs, schedules, webhooks, files, box } = parts;
   const { buckets, secret } = deployment;
@@ -94,7 +83,7 @@ async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
     waits: parseWaits(config.BATON_WEBHOOK_RETRY_MS) ?? [],
     kept,
     version,
-    isTraced: tracer !== undefined,
+    isTraced: traces !== undefined,
     log,
   });
   await opened("deliveries", deliveries);
@@ -153,6 +142,23 @@ async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
   });
   log.info({ jobs: name }, "jobs ready");
   return lifecycle;
+}
+
+/** @returns undefined without traces */
+async function openTraces(config: JobsConfig, name: string, lifecycle: Lifecycle, log: Logger) {
+  const tracer = await openTracer(config, {
+    role: "jobs",
+    process: name,
+    log: (fields, line) => log.warn(fields, line),
+    onDropped: droppedSpans(cells),
+  });
+  if (tracer === undefined) return undefined;
+  lifecycle.onClose("traces", () => tracer.close());
+  const rates = new TraceRates(true, config.BATON_TRACE_SAMPLE);
+  return {
+    onTracing: (fields: TraceFields) => rates.take(fields),
+    tracerOf: (model: string) => rates.tracerOf(model, tracer),
+  };
 }
 
 /** Makes the queue of batches, which leaves room for the requests of clients that wait. */

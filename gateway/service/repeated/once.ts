@@ -16,7 +16,7 @@ export interface RepeatingCaller {
 }
 
 export interface RepeatableCall<Draft> {
-  /** The Redis key for the call, with a name from `nameOf`; undefined without an Idempotency-Key. */
+  /** The call's key in Redis, with a name from `nameOf`; undefined without an Idempotency-Key. */
   readonly place: string | undefined;
   /** A value in JSON that differs if the client asks for something else. */
   readonly asked: unknown;

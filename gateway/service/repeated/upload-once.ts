@@ -1,7 +1,7 @@
 /**
- * An upload that a client may send again under the same Idempotency-Key. Only at its end is it known
- * what the client sends: then the first upload of a content claims the key, and each further one
- * finds the file of the first. An upload that broke off has claimed nothing.
+ * An upload that a client may send again under the same Idempotency-Key. What the client sends is
+ * known only at the end: then the first upload claims the key, and each further one finds the file
+ * of the first. An upload that broke off has claimed nothing.
  */
 import { createHash } from "node:crypto";
 import { fixedError } from "#shared/errors.js";

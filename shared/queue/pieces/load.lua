@@ -143,7 +143,8 @@ end
 -- requests are read and written at a job's end anyway, so these cost no command.
 local endedJobs = {}
 
--- Stop counting requests, and count the ends of jobs. Each request leaves the counts once, however often a script calls this.
+-- Stop counting requests, and count the ends of jobs. Each request leaves the counts once, however
+-- often a script calls this.
 --   names    of requests, as in `open`
 --   outside  whether the requests have ended while they may still be in the queue. A step counts
 --            until a worker has removed the entry, because the frame stays there: other steps wait

@@ -22,6 +22,8 @@ export type ReceiversCost = Readonly<Record<Manner, Pick<Percentiles, "p50" | "p
 
 /** The part of the fleet's most steps that is offered: queues for a processor would hide all. */
 const SHARE = 0.2;
+/** Fewer than usual, so that a connection is not idle for long. */
+const SEQUENCES = 16;
 
 export async function openReceivers(plan: TracedPlan): Promise<() => Promise<ReceiversCost>> {
   const { folder, onClose } = plan;
@@ -37,15 +39,15 @@ export async function openReceivers(plan: TracedPlan): Promise<() => Promise<Rec
     common: { BATON_TRACE_URL: url, BATON_TRACE_SAMPLE: "1" },
   });
   onClose(() => fleet.dispose());
-  const measure = (offered?: number) => measureFleet({ ...plan, fleet }, tiny, TINY_SEQUENCES, offered);
-  const { stepsPerSecond: most } = await measure();
+  const setting = { ...plan, fleet };
+  const { stepsPerSecond: most } = await measureFleet(setting, tiny, TINY_SEQUENCES);
   let round = 0;
   return async () => {
     const first = round++ % manners.length;
     const results = new Map<Manner, FleetResult>();
     for (const manner of [...manners.slice(first), ...manners.slice(0, first)]) {
       await receiver.become(manner);
-      results.set(manner, await measure(SHARE * most));
+      results.set(manner, await measureFleet(setting, tiny, SEQUENCES, SHARE * most));
     }
     const sum = (of: "checked" | "wrong") => [...results.values()].reduce((total, one) => total + one[of], 0);
     const latencies = [...results].map(([manner, { latencyMs }]) => [manner, latencyMs] as const);

@@ -75,7 +75,10 @@ export const observeFigures: readonly Wanted<ObserveRound>[] = [
   { name: "  more with traces at 1", most: 100, of: moreThanPlain("traced") },
   { name: "  bytes of traces at 1, per step", of: ({ traced }) => traced?.traceBytes },
   { name: "  more with the access log", most: 6, of: moreThanPlain("logged") },
-  { name: "all traced, a fifth of the load: p50 while the receiver takes, ms", of: ({ receivers }) => receivers?.takes.p50 },
+  {
+    name: "all traced, a fifth of the load: p50 while the receiver takes, ms",
+    of: ({ receivers }) => receivers?.takes.p50,
+  },
   { name: "  p99, ms", of: ({ receivers }) => receivers?.takes.p99 },
   ...receiverFigures,
 ];

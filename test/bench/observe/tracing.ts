@@ -20,7 +20,7 @@ import { pause } from "../queue/window.js";
 import { servedModel } from "../../fixtures/served-models.js";
 
 export interface TracingCost {
-  /** More µs of CPU for a step than without tracing: with no request sampled, one of 100, and all. */
+  /** More µs of CPU for a step than without tracing: with none sampled, one of 100, and all. */
   readonly noneUs: number;
   readonly someUs: number;
   readonly allUs: number;

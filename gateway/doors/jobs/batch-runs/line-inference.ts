@@ -55,13 +55,7 @@ export class LineInference implements Inference {
   readonly #lines = new Map<string, Made>();
 
   /** @param tracerOf absent without traces */
-  constructor(
-    limits: LineLimits,
-    inner: Inference,
-    addresses: AddressTerms,
-    sweeper: Sweeper,
-    tracerOf?: TracerOf,
-  ) {
+  constructor(limits: LineLimits, inner: Inference, addresses: AddressTerms, sweeper: Sweeper, tracerOf?: TracerOf) {
     this.#limits = limits;
     this.#inner = inner;
     this.#addresses = addresses;
