@@ -12,8 +12,8 @@ export interface BatchNote {
   readonly digest: string;
   readonly endpoint: string;
   /**
-   * The idempotency key of the batch, so that the gateway makes the batch once. A file that the
-   * client uploads twice is stored twice until it expires.
+   * The idempotency key of the upload and of the batch, so that the gateway makes each once. A file
+   * that the client uploads again after more than ten minutes is stored twice until it expires.
    */
   readonly key: string;
   readonly file?: string;

@@ -13,8 +13,6 @@ export interface Question {
   /** A value to send as JSON, or bytes, or a form with a file. */
   readonly body?: object | Blob | FormData;
   readonly signal?: AbortSignal;
-  /** Set for a path that ignores Idempotency-Key, because a repeat would change it again. */
-  readonly isOnce?: boolean;
 }
 
 /**
@@ -62,14 +60,13 @@ export async function read<Answer>(path: string, question?: Question): Promise<A
 }
 
 /**
- * Changes something, once: a change that got no answer is sent again under the same key, if the
- * path heeds the key.
+ * Changes something, once: a change that got no answer is sent again under the same key.
  * @throws Refusal or Away
  */
 export async function change<Answer>(path: string, question: Question): Promise<Answer | undefined> {
   const keyed = { ...question, headers: { ...question.headers, "idempotency-key": crypto.randomUUID() } };
   const response = await ask(path, keyed).catch((error: unknown) => {
-    if (error instanceof Away && question.isOnce !== true) return ask(path, keyed);
+    if (error instanceof Away) return ask(path, keyed);
     throw error;
   });
   const text = await textOf(response, question.signal);

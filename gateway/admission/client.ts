@@ -10,8 +10,7 @@ import { errorKinds } from "#shared/errors.js";
 import type { Bus } from "#shared/nats/connect.js";
 import { endSequence } from "#shared/queue/sequences/end.js";
 import type { RedisClient } from "#shared/redis/connect.js";
-import { endsOf } from "../outcomes/counts.js";
-import { endRequest } from "./end-request.js";
+import { endRequest, type EndedRequest } from "./end-request.js";
 import type { AnyRequest } from "./inference.js";
 
 export interface Client {
@@ -53,7 +52,7 @@ export async function giveUp(
   ttlMs: number,
 ): Promise<void> {
   const ending = { code: "cancelled", message: errorKinds.cancelled.texts.byClient, ttlMs, stream: false } as const;
-  const counted = () => endsOf(model).cancelled("client_left");
+  const counted = ({ ends, ms }: EndedRequest) => ends.cancelled("client_left", ms);
   const { said } = await endRequest({ redis, bus }, address, ending, { counted });
   if (said !== "given" || sequence === undefined) return;
   const id = encodeCorrelationId(sequence.id);

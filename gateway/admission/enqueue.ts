@@ -5,6 +5,7 @@
 import { createHash } from "node:crypto";
 import { encodeCorrelationId, startRequiredMessage } from "#shared/contract/sequence.js";
 import { usageMeta } from "#shared/contract/usage.js";
+import { jobMeta } from "#shared/contract/job-meta.js";
 import { waitMeta } from "#shared/contract/wait.js";
 import type { FrameMeta } from "#shared/frame.js";
 import { pinOf, requestName, sequenceName, type Pin, type RequestAddress } from "#shared/queue/address.js";
@@ -254,7 +255,8 @@ function applicantOf<Request extends AnyRequest>(
   const usage = usageOf(request);
   // No model may begin a request after this time, even if its client waits for longer.
   const waitMs = Math.min(deadlineMs, request.queue?.rejectMs ?? deadlineMs);
-  const frame = encode(request, { ...usageMeta(usage?.key), ...waitMeta(waitMs), ...span?.meta(request) });
+  const facts = { ...usageMeta(usage?.key), ...waitMeta(waitMs), ...span?.meta(request) };
+  const frame = encode(request, job === undefined ? facts : { ...facts, ...jobMeta });
   const common = () => (digested ?? encode)(request);
   const digest = idempotencyKey === undefined ? "" : requestDigest(request, common(), job?.asked);
   return {

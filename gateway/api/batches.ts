@@ -142,6 +142,7 @@ export const batchEndpoints = [
     answers: { 200: { says: "The batch.", shape: batchShape } },
     refusals: ["batch_limit", "idempotency_mismatch", "outcome_unknown"],
     async handle(asked, batches) {
+      const trace = asked.trace("openai");
       const key = asked.idempotencyKey();
       const given = await asked.members();
       const order = {
@@ -150,7 +151,7 @@ export const batchEndpoints = [
         ...given.completion_window,
         metadata: given.metadata ?? null,
       };
-      const { batch, isReplayed } = await batches.make(asked.caller, order, key, asked.budget());
+      const { batch, isReplayed } = await batches.make(asked.caller, order, key, asked.budget(), trace);
       return withHeaders(jsonReply(batch), isReplayed ? { "idempotent-replayed": "true" } : {});
     },
   }),

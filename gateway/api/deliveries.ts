@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { InferenceError } from "#shared/errors.js";
 import { deliveryStates } from "#shared/queue/webhooks/deliveries.js";
-import { jsonReply } from "../formats/reply.js";
+import { jsonReply, withHeaders } from "../formats/reply.js";
 import type { DeliveryService } from "../service/deliveries.js";
 import { endpointsOf } from "./endpoint/endpoint.js";
 import { listOf, pageQuery, pageShape } from "./endpoint/page.js";
@@ -58,10 +58,12 @@ export const deliveryEndpoints = [
     members: {},
     mayBeEmpty: true,
     answers: { 202: { says: "The delivery, which is pending again.", shape: deliveryShape } },
-    refusals: ["unknown_delivery", "replay_limit", "outcome_unknown"],
+    refusals: ["unknown_delivery", "replay_limit", "idempotency_mismatch", "outcome_unknown"],
     async handle(asked, deliveries) {
+      const key = asked.idempotencyKey();
       await asked.members();
-      return jsonReply(await deliveries.replay(asked.caller, asked.segment("message")), 202);
+      const { delivery, isReplayed } = await deliveries.replay(asked.caller, asked.segment("message"), key);
+      return withHeaders(jsonReply(delivery, 202), isReplayed ? { "idempotent-replayed": "true" } : {});
     },
   }),
 ];

@@ -5,8 +5,9 @@ import { UnsupportedEncoding } from "../formats/errors.js";
 import type { Reply } from "../formats/reply.js";
 import { ParameterError } from "../generation/parameters.js";
 import type { Caller } from "../service/caller.js";
-import type { FileService, FileView } from "../service/files.js";
+import type { FileService } from "../service/files.js";
 import { wantBody } from "../http/body.js";
+import { readIdempotencyKey } from "../http/headers.js";
 import { endWithKey } from "../http/opened.js";
 import { Form } from "./file-form.js";
 
@@ -27,8 +28,9 @@ export async function upload(
   caller: Caller,
   incoming: IncomingMessage,
   stillAllowed: () => void,
-): Promise<FileView> {
+): ReturnType<FileService["write"]> {
   const { headers } = incoming;
+  const key = readIdempotencyKey(headers);
   if ((headers["content-encoding"] ?? "identity") !== "identity") throw new UnsupportedEncoding();
   // If a request declares its length, a refusal need not wait for the whole upload.
   const declared = Number(headers["content-length"] ?? 0);
@@ -37,11 +39,12 @@ export async function upload(
   const form = new Form(incoming, FIELDS);
   const { name, content } = await form.file;
   if (form.fields.has("purpose")) readTerms(form.fields, name);
-  return files.write(caller, content, async () => {
+  const terms = async () => {
     await form.ended;
     stillAllowed();
     return readTerms(form.fields, name);
-  });
+  };
+  return files.write(caller, content, terms, key);
 }
 
 /** @throws ParameterError */

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { filePurposes } from "#shared/queue/files/keep-file.js";
 import { errorReply, isRefusal } from "../formats/errors.js";
-import { jsonReply } from "../formats/reply.js";
+import { jsonReply, withHeaders } from "../formats/reply.js";
 import { ParameterError } from "../generation/parameters.js";
 import { endUnread } from "../http/body.js";
 import { whileKeyIsGood } from "../http/opened.js";
@@ -76,11 +76,12 @@ export const fileEndpoints = [
     does: "Uploads a file.",
     body: "multipart/form-data",
     answers: { 200: { says: "The file.", shape: fileShape } },
-    refusals: ["file_limit", "storage_full", "outcome_unknown"],
+    refusals: ["file_limit", "storage_full", "idempotency_mismatch", "outcome_unknown"],
     async handle({ caller, incoming, outgoing }, files) {
       const free = files.uploads.take(caller.tenant);
       try {
-        return jsonReply(await upload(files, caller, incoming, whileKeyIsGood(outgoing)));
+        const { file, isReplayed } = await upload(files, caller, incoming, whileKeyIsGood(outgoing));
+        return withHeaders(jsonReply(file), isReplayed ? { "idempotent-replayed": "true" } : {});
       } catch (error) {
         if (!isRefusal(error)) throw error;
         send(outgoing, errorReply(error, "openai"));

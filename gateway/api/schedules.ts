@@ -53,11 +53,11 @@ const makeEndpoints = forModel(
       "outcome_unknown",
     ],
     async handle(asked, schedules) {
+      const terms = { trace: asked.trace("jobs"), key: asked.idempotencyKey() };
       const model = modelOf(asked);
-      const key = asked.idempotencyKey();
       const target = await schedules.target(asked.caller, model);
       const read = await asked.body({}, (bytes) => schedules.read(target, bytes));
-      const made = await schedules.make(asked.caller, target, read, key);
+      const made = await schedules.make(asked.caller, target, read, terms);
       return withHeaders(jsonTextReply(viewOf(made), 201), {
         location: `/v2/schedules/${made.schedule.id}`,
         ...(made.isReplayed && { "idempotent-replayed": "true" }),

@@ -58,11 +58,14 @@ export const webhookEndpoints = [
     does: "Makes a webhook. Only this answer shows its secret.",
     members: { url: needed(url), events: needed(events), secret },
     answers: { 201: { says: "The webhook, with its secret.", shape: webhookShape } },
-    refusals: ["url_not_allowed", "webhook_limit"],
+    refusals: ["url_not_allowed", "webhook_limit", "idempotency_mismatch", "outcome_unknown"],
     async handle(asked, webhooks) {
-      const given = await asked.members();
-      const webhook = await webhooks.make(asked.caller, given.events, given.url, given.secret);
-      return withHeaders(jsonReply(webhook, 201), { location: `/v2/webhooks/${webhook.id}` });
+      const key = asked.idempotencyKey();
+      const { webhook, isReplayed } = await webhooks.make(asked.caller, await asked.members(), key);
+      return withHeaders(jsonReply(webhook, 201), {
+        location: `/v2/webhooks/${webhook.id}`,
+        ...(isReplayed && { "idempotent-replayed": "true" }),
+      });
     },
   }),
   endpoint({
@@ -105,10 +108,12 @@ export const webhookEndpoints = [
     members: { overlap },
     mayBeEmpty: true,
     answers: { 200: { says: "The webhook, with its new secret.", shape: webhookShape } },
-    refusals: ["unknown_webhook", "outcome_unknown"],
+    refusals: ["unknown_webhook", "idempotency_mismatch", "outcome_unknown"],
     async handle(asked, webhooks) {
+      const key = asked.idempotencyKey();
       const { overlap = 0 } = await asked.members();
-      return jsonReply(await webhooks.rotate(asked.caller, asked.segment("id"), overlap));
+      const { webhook, isReplayed } = await webhooks.rotate(asked.caller, asked.segment("id"), overlap, key);
+      return withHeaders(jsonReply(webhook), isReplayed ? { "idempotent-replayed": "true" } : {});
     },
   }),
 ];

@@ -60,6 +60,8 @@ const batch = z.object({
   /** Ids of the files with the lines' results. */
   outputFile: z.string().optional(),
   errorFile: z.string().optional(),
+  /** The span of the submission, as a traceparent; absent if the submission is not sampled. */
+  trace: z.string().optional(),
   /** Why the batch failed as a whole; empty if it did not. */
   faults: z.array(fault),
 });
@@ -98,7 +100,7 @@ export function parseBatch(text: string): Batch {
 
 export type NewBatch = Pick<
   Batch,
-  "id" | "tenant" | "endpoint" | "models" | "inputFile" | "window" | "metadata" | "digest"
+  "id" | "tenant" | "endpoint" | "models" | "inputFile" | "window" | "metadata" | "digest" | "trace"
 >;
 
 export function newBatch(given: NewBatch, now: number, windowMs: number): Batch {

@@ -15,6 +15,7 @@ function seen(more: Partial<Observed> = {}): Observed {
     limits: { queue: 10, queueBytes: 1_000, liveSequences: 5 } as Observed["limits"],
     processes: { gateway: 1, jobs: 0 },
     beside: {},
+    jobsHeld: 0,
     ...more,
   };
 }
@@ -68,5 +69,33 @@ describe("the observer's page", () => {
     expect(lines()).toEqual(['baton_tenant_requests{tenant="a"} 2', 'baton_tenant_requests{tenant="_other"} 4']);
     show(cells, of());
     expect(lines()).toEqual(['baton_tenant_requests{tenant="a"} 0']);
+  });
+
+  it("tells jobs that wait, stand in the queue and run apart, and adds up their ends", () => {
+    const cells = new Cells();
+    const load = (requests: number) => ({ requests, bytes: 0 });
+    const loads = new Map([
+      ["later", load(4)],
+      ["g:j", load(5)],
+      ["e:completed:m", load(7)],
+      ["e:failed:gone", load(2)],
+    ]);
+    show(cells, seen({ look: { loads, versions: [] }, jobsHeld: 2 }));
+    const lines = () => cells.page().match(/^baton_jobs.* [1-9]\d*$/gm) ?? [];
+    const ended = [
+      'baton_jobs_ended_total{model="m",state="completed"} 7',
+      'baton_jobs_ended_total{model="gone",state="failed"} 2',
+    ];
+    expect(lines()).toEqual([
+      'baton_jobs{state="scheduled"} 4',
+      'baton_jobs{state="queued"} 3',
+      'baton_jobs{state="running"} 2',
+      ...ended,
+    ]);
+    expect(cells.page()).toContain('baton_jobs_ended_total{model="m",state="expired"} 0\n');
+    // A report may be older than the counts.
+    show(cells, seen({ look: { loads, versions: [] }, jobsHeld: 9 }));
+    expect(lines()).toContain('baton_jobs{state="running"} 5');
+    expect(cells.page()).toContain('baton_jobs{state="queued"} 0\n');
   });
 });

@@ -19,6 +19,8 @@ export interface Observed {
   /** How many gateways and jobs processes live. */
   readonly processes: Readonly<Record<"gateway" | "jobs", number>>;
   readonly beside: BesideQueue;
+  /** Jobs that live workers hold. */
+  readonly jobsHeld: number;
 }
 
 type ObservedName = keyof typeof observed;
@@ -78,7 +80,7 @@ function samplesOf(cells: Cells, seen: Observed): Readonly<Record<ObservedName, 
       return Object.entries(known).map(([state, value]) => ({ labels: { model, state }, value }));
     }),
     baton_delayed_jobs: one(load("later").requests),
-    baton_jobs: [{ labels: { state: "scheduled" }, value: load("later").requests }],
+    ...samplesOfJobs(cells, seen, models),
     baton_results_bytes: one(load("kept").bytes),
     ...samplesBeside(beside),
     ...samplesOfTenants(cells, seen),
@@ -90,6 +92,32 @@ function samplesOf(cells: Cells, seen: Observed): Readonly<Record<ObservedName, 
     baton_model_workers: ofVersions(({ name, version }) => [
       [{}, workers.filter(({ models: all }) => all.some((m) => m.name === name && m.version === version)).length],
     ]),
+  };
+}
+
+/** The states in which jobs end. */
+const ends = ["completed", "failed", "cancelled", "expired"] as const;
+
+/** @param models that some of the workers serve */
+function samplesOfJobs(cells: Cells, { look, jobsHeld }: Observed, models: readonly string[]) {
+  const load = (field: string) => look.loads.get(field)?.requests ?? 0;
+  const open = load("g:j");
+  // The reports of workers are up to a second older than the counts.
+  const running = Math.min(open, jobsHeld);
+  const named = [...look.loads.keys()].flatMap((field) => /^e:[a-z]+:(.*)$/.exec(field)?.[1] ?? []);
+  return {
+    baton_jobs: Object.entries({ scheduled: load("later"), queued: open - running, running }).map(([state, value]) => ({
+      labels: { state },
+      value,
+    })),
+    baton_jobs_ended_total: added(
+      [...new Set([...models, ...named])].flatMap((model) =>
+        ends.map((state) => ({
+          labels: { model: cells.modelName(model), state },
+          value: load(`e:${state}:${model}`),
+        })),
+      ),
+    ),
   };
 }
 

@@ -131,8 +131,10 @@ export class Observer {
     const models = sequenceModels(workers, lapsed).filter((model) => (look.loads.get(`s:${model}`)?.requests ?? 0) > 0);
     const asked = { redis, buckets, away, models, tenants: cells.tenants, budgetsOf };
     this.#beside = await lookBeside(asked, round, this.#beside);
+    const { parts, sums } = await this.#sums(reports);
     const seen: Observed = {
       look,
+      jobsHeld: jobsHeldBy(workers, parts),
       workers,
       lapsed,
       unservedBuckets: away.size,
@@ -141,7 +143,7 @@ export class Observer {
       beside: this.#beside,
     };
     show(cells, seen);
-    const now = { sums: await this.#sums(reports), at: this.#world.now() };
+    const now = { sums, at: this.#world.now() };
     // After rounds that failed, the sums since the last one are no work of one step.
     const before = now.at - (this.#before?.at ?? -Infinity) < LONGEST_STEP_MS ? this.#before : undefined;
     this.#before = now;
@@ -155,20 +157,30 @@ export class Observer {
   }
 
   /**
-   * The past changes only with the members of the fleet. The observer then reads it together with
-   * the reports, and also if a sum has fallen: a report has just become part of the past.
+   * Returns the reports, and the sums with the past. The past changes only with the members of the
+   * fleet. The observer then reads it together with the reports, and also if a sum has fallen: a
+   * report has just become part of the past.
    */
-  async #sums(reports: readonly ReportPart[] | undefined): Promise<SumsAt["sums"]> {
+  async #sums(
+    reports: readonly ReportPart[] | undefined,
+  ): Promise<{ readonly parts: readonly ReportPart[]; readonly sums: SumsAt["sums"] }> {
     const { redis, fleet } = this.#settings;
     const { version } = fleet;
     if (reports !== undefined && this.#past !== undefined && this.#past.version === version) {
       const sums = sumsOf([...reports, ...this.#past.parts]);
-      if (!hasFallen(this.#before?.sums, sums)) return sums;
+      if (!hasFallen(this.#before?.sums, sums)) return { parts: reports, sums };
     }
     const all = await readReports(redis);
     this.#past = { version, parts: all.past };
-    return sumsOf([...all.reports, ...all.past]);
+    return { parts: all.reports, sums: sumsOf([...all.reports, ...all.past]) };
   }
+}
+
+/** A report of a worker that may come back is there for ten minutes, but others have its jobs. */
+function jobsHeldBy(workers: Observed["workers"], reports: readonly ReportPart[]): number {
+  const live = new Set(workers.map(({ worker }) => worker));
+  const held = reports.filter(({ worker, part }) => part.of === "jobs" && live.has(worker ?? ""));
+  return held.reduce((all, { sums }) => all + (sums[0] ?? 0), 0);
 }
 
 /**

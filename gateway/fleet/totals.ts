@@ -42,6 +42,7 @@ interface Adding {
 export function totalsOf(parts: readonly ReportPart[]): (version: VersionName) => VersionTotals {
   const all = new Map<string, Adding>();
   for (const { model, version, part, last, sums } of parts) {
+    if (part.of === "jobs") continue;
     const name = `${model}/${version}`;
     const own = all.get(name) ?? { last: 0, sums: [], runs: new Map(), responses: new Map(), times: new Map() };
     all.set(name, own);

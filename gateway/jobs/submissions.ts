@@ -80,6 +80,8 @@ export interface StoredJob extends JobPlace {
   readonly key: string;
   /** The schedule of the job, and the time of the schedule, in ms since 1970. */
   readonly tick: { readonly schedule: string; readonly at: number };
+  /** The span of the schedule's submission; absent if the submission is not sampled. */
+  readonly submission?: SpanIds | undefined;
 }
 
 /** A job as its client has sent it. */
@@ -144,10 +146,10 @@ export class Submissions {
    * Queues and records a stored job, unless an earlier call has done so under its key.
    * @throws InferenceError
    */
-  async submitStored({ body, key, tick, ...place }: StoredJob): Promise<ToldJob> {
+  async submitStored({ body, key, tick, submission, ...place }: StoredJob): Promise<ToldJob> {
     const sent = await this.read(this.target(place, key), body);
     try {
-      return await this.submit(sent, tick);
+      return await this.submit({ ...sent, submission }, tick);
     } catch (error) {
       if (!(error instanceof InferenceError && error.code === "idempotency_mismatch")) throw error;
       // The earlier call was for another version of the model, or wrote the request as another

@@ -14,6 +14,7 @@ import {
 } from "#shared/queue/schedules/schedules.js";
 import { timeAt } from "#shared/redis/clock.js";
 import type { RedisClient } from "#shared/redis/connect.js";
+import { readTraceparent, writeTraceparent, type SpanIds } from "#shared/trace/context.js";
 import { tooManyOf } from "../admission/budget.js";
 import { parseSchedule, scheduleText, type Schedule } from "./schedule.js";
 
@@ -29,6 +30,8 @@ export interface StoredSchedule {
   readonly schedule: Schedule;
   /** The job to submit at each time, as the client has sent it. */
   readonly job: Buffer;
+  /** The span of the submission; undefined if the submission is not sampled. */
+  readonly submission?: SpanIds | undefined;
 }
 
 export class Schedules {
@@ -46,7 +49,9 @@ export class Schedules {
   /** @returns undefined if the tenant has no such schedule */
   async find(name: ScheduleName): Promise<StoredSchedule | undefined> {
     const stored = await readSchedule(this.#redis, name);
-    return stored && { schedule: parseSchedule(stored.facts), job: stored.job };
+    if (stored === undefined) return undefined;
+    const { facts, job, trace } = stored;
+    return { schedule: parseSchedule(facts), job, submission: readTraceparent(trace) };
   }
 
   /**
@@ -75,12 +80,14 @@ export class Schedules {
    * Records a new schedule, and announces it to a jobs process.
    * @param asked a digest of all members that the client sent
    * @param most schedules that the tenant may have; absent: the usual number
+   * @param submission the span of the submission; absent if the submission is not sampled
    * @returns whether an earlier call has made the schedule
    * @throws InferenceError `schedule_limit`, `idempotency_mismatch` or `unavailable`
    */
-  async make(schedule: Schedule, job: Buffer, asked: string, most = MOST): Promise<boolean> {
+  async make(schedule: Schedule, job: Buffer, asked: string, most = MOST, submission?: SpanIds): Promise<boolean> {
     const { tenant, id, createdAt: madeAt, next } = schedule;
-    const record = { tenant, id, facts: scheduleText(schedule), job, asked, madeAt, dueAt: next ?? madeAt };
+    const trace = submission && writeTraceparent(submission);
+    const record = { tenant, id, facts: scheduleText(schedule), job, asked, madeAt, dueAt: next ?? madeAt, trace };
     switch (await makeSchedule(this.#redis, record, { ...LIMITS, most })) {
       case "made":
         await this.#announce(schedule);

@@ -1,12 +1,14 @@
 /** The operations on the batches of a tenant. */
 import { createHash, createHmac, randomBytes } from "node:crypto";
 import { fixedError, InferenceError } from "#shared/errors.js";
+import { writeTraceparent } from "#shared/trace/context.js";
 import { askRedis, changeInRedis } from "../admission/ask-redis.js";
 import type { RequestBudget } from "../admission/budget.js";
 import { cancelled, newBatch, usedForMs, viewOf, type Batch } from "../batches/batch.js";
 import type { Batches } from "../batches/batches.js";
 import type { Files } from "../files/files.js";
 import { ParameterError } from "../generation/parameters.js";
+import type { RequestTrace } from "../trace/request-trace.js";
 import type { Caller } from "./caller.js";
 import { unknownPlace, type Page, type PageTerms } from "./page.js";
 
@@ -53,6 +55,7 @@ export class BatchService {
   /**
    * @param key the client's Idempotency-Key
    * @param budget undefined if the caller has no limits
+   * @param trace undefined if the submission is not sampled
    * @returns the batch, and whether an earlier call has made it
    * @throws InferenceError `invalid_argument` if the input is no file for batches, `batch_limit`,
    * `rate_limit_exceeded`, `idempotency_mismatch`, `outcome_unknown` or `unavailable`
@@ -62,6 +65,7 @@ export class BatchService {
     order: BatchOrder,
     key: string | undefined,
     budget?: RequestBudget,
+    trace?: RequestTrace,
   ): Promise<{ readonly batch: BatchView; readonly isReplayed: boolean }> {
     const { batches } = this.#settings;
     const { windowMs, ...given } = order;
@@ -69,7 +73,8 @@ export class BatchService {
     // A batch from an earlier call may have outlived its file.
     const isThere = key !== undefined && (await askRedis(() => batches.read(tenant, id))) !== undefined;
     const now = await askRedis(() => batches.now());
-    const batch = newBatch({ ...given, id, tenant, models, digest: digestOf(order) }, now, windowMs);
+    const ofSubmission = trace && { trace: writeTraceparent(trace.server) };
+    const batch = newBatch({ ...given, id, tenant, models, digest: digestOf(order), ...ofSubmission }, now, windowMs);
     if (!isThere) await this.#useInput(batch, now);
     try {
       const { batch: made, isReplayed } = await batches.make(batch, budget);

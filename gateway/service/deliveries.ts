@@ -1,6 +1,7 @@
 /** The operations on the deliveries to a tenant's webhooks. */
 import { randomBytes } from "node:crypto";
 import { fixedError, InferenceError } from "#shared/errors.js";
+import { webhookKeys } from "#shared/queue/keys.js";
 import { askForReplay } from "#shared/queue/pieces/events.js";
 import {
   listDeliveries,
@@ -14,6 +15,7 @@ import type { RedisClient } from "#shared/redis/connect.js";
 import { askRedis, changeInRedis } from "../admission/ask-redis.js";
 import type { Caller } from "./caller.js";
 import { unknownPlace, type Page, type PageTerms } from "./page.js";
+import { nameOf, once } from "./repeated/once.js";
 
 /** Deliveries per read of a list. */
 const LOOKED_AT = 100;
@@ -68,17 +70,37 @@ export class DeliveryService {
 
   /**
    * Sends the delivery's message once more.
-   * @throws InferenceError `unknown_delivery`, `replay_limit` or `unavailable`
+   * @param key the client's Idempotency-Key
+   * @throws InferenceError `unknown_delivery`, `replay_limit`, `idempotency_mismatch` or
+   * `unavailable`
    */
-  async replay({ tenant }: Caller, message: string): Promise<DeliveryView> {
+  async replay(
+    caller: Caller,
+    message: string,
+    key?: string,
+  ): Promise<{ readonly delivery: DeliveryView; readonly isReplayed: boolean }> {
     const redis = this.#redis;
-    const name = randomBytes(ID_BYTES).toString("base64url");
-    const said = await changeInRedis(() => noteReplay(redis, tenant, message, name));
-    const delivery = said === "unknown" ? undefined : await askRedis(() => readSummary(redis, tenant, message));
-    if (said === "unknown" || delivery === undefined) throw fixedError("unknown_delivery", "usual");
-    if (said !== "granted") throw new InferenceError("replay_limit", tooOften[said]);
-    await changeInRedis(() => askForReplay(redis, tenant, message));
-    return viewOf({ ...delivery, state: "pending", nextAt: Date.now() });
+    const { tenant } = caller;
+    const read = async () => {
+      const delivery = await askRedis(() => readSummary(redis, tenant, message));
+      if (delivery === undefined) throw fixedError("unknown_delivery", "usual");
+      return delivery;
+    };
+    const { isReplayed } = await once<string>(redis, {
+      place: key === undefined ? undefined : webhookKeys.change(nameOf(caller, key)),
+      asked: ["replay", message],
+      draft: () => Promise.resolve(randomBytes(ID_BYTES).toString("base64url")),
+      make: async (name) => {
+        const said = await changeInRedis(() => noteReplay(redis, tenant, message, name));
+        if (said === "unknown") throw fixedError("unknown_delivery", "usual");
+        if (said !== "granted") throw new InferenceError("replay_limit", tooOften[said]);
+        await changeInRedis(() => askForReplay(redis, tenant, message));
+      },
+    });
+    const delivery = await read();
+    // The jobs process has not taken the replay yet.
+    const isNew = !isReplayed && { state: "pending" as const, nextAt: Date.now() };
+    return { delivery: viewOf({ ...delivery, ...isNew }), isReplayed };
   }
 
   async #find(

@@ -2,12 +2,15 @@
 import { randomBytes } from "node:crypto";
 import { fixedError } from "#shared/errors.js";
 import type { StoredFile } from "#shared/queue/files/files.js";
+import type { RedisClient } from "#shared/redis/connect.js";
 import { askRedis } from "../admission/ask-redis.js";
 import type { Files, FileTerms } from "../files/files.js";
 import { Slots } from "../files/slots.js";
 import { ParameterError } from "../generation/parameters.js";
 import type { Caller } from "./caller.js";
 import type { Page, PageTerms } from "./page.js";
+import { nameOf } from "./repeated/once.js";
+import { uploadOnce } from "./repeated/upload-once.js";
 
 /** Which files a list should have, and in which order. */
 export interface FileFilter {
@@ -29,9 +32,11 @@ export class FileService {
   /** A door takes a slot before it sends a file, and frees the slot after the file. */
   readonly downloads = new Slots(MOST_DOWNLOADS);
   readonly #files: Files;
+  readonly #redis: RedisClient;
 
-  constructor(files: Files) {
+  constructor(files: Files, redis: RedisClient) {
     this.#files = files;
+    this.#redis = redis;
   }
 
   /**
@@ -45,16 +50,31 @@ export class FileService {
   /**
    * Stores a new file.
    * @param terms called after the last byte of `content`
-   * @throws InferenceError `payload_too_large`, `file_limit`, `storage_full`, `outcome_unknown` or
-   * `unavailable`, and each error of `content` and `terms`
+   * @param key the client's Idempotency-Key
+   * @throws InferenceError `payload_too_large`, `file_limit`, `storage_full`,
+   * `idempotency_mismatch`, `outcome_unknown` or `unavailable`, and each error of `content` and
+   * `terms`
    */
   async write(
-    { tenant, budget }: Caller,
+    caller: Caller,
     content: AsyncIterable<Uint8Array>,
     terms: () => Promise<FileTerms>,
-  ): Promise<FileView> {
-    const id = `file-${randomBytes(ID_BYTES).toString("base64url")}`;
-    return viewOf(await this.#files.write({ tenant, id }, content, terms, budget?.counts));
+    key?: string,
+  ): Promise<{ readonly file: FileView; readonly isReplayed: boolean }> {
+    const { tenant, budget } = caller;
+    const address = { tenant, id: `file-${randomBytes(ID_BYTES).toString("base64url")}` };
+    const write = (source: AsyncIterable<Uint8Array>, given: () => Promise<FileTerms>) =>
+      this.#files.write(address, source, given, budget?.counts);
+    if (key === undefined) return { file: viewOf(await write(content, terms)), isReplayed: false };
+    const place = { ...address, name: nameOf(caller, key) };
+    const { file, isReplayed } = await uploadOnce(
+      { redis: this.#redis, files: this.#files },
+      place,
+      content,
+      terms,
+      write,
+    );
+    return { file: viewOf(file), isReplayed };
   }
 
   /**

@@ -2,15 +2,17 @@
  * New keys, kept for clients that repeat their call under an Idempotency-Key. A kept key is sealed
  * under the pepper, so an attacker who reads Redis has no key.
  */
-import { createHash, hkdfSync } from "node:crypto";
+import { hkdfSync } from "node:crypto";
 import { fixedError } from "#shared/errors.js";
-import { keepFirst, readKept } from "#shared/queue/owners/kept.js";
+import { ownerKeys } from "#shared/queue/keys.js";
+import { keepFirst, readKept } from "#shared/queue/kept-answers.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { askRedis, changeInRedis } from "../admission/ask-redis.js";
 import type { MadeKey } from "../auth/keys.js";
 import { keyRecord } from "../auth/owner/records.js";
 import { SealedError, SecretBox } from "../webhooks/secrets.js";
 import type { Caller } from "./caller.js";
+import { digestOf, nameOf } from "./repeated/once.js";
 
 /** A call that makes a key. */
 export interface MakingCall {
@@ -50,13 +52,14 @@ export class KeptKeys {
     draft: () => Promise<MadeKey>,
   ): Promise<MadeKey & { readonly isReplayed: boolean }> {
     // Of this caller's key alone: another key of the tenant may lack what the new key may do.
-    const name = digestOf([caller.tenant, caller.keyId, key]);
+    const name = nameOf(caller, key);
+    const place = ownerKeys.kept(name);
     const digest = digestOf(asked);
-    const known = await askRedis(() => readKept(this.#redis, name));
+    const known = await askRedis(() => readKept(this.#redis, place));
     if (known !== undefined) return this.#replay(known, name, digest);
     const drafted = await draft();
     const sealed = this.#boxes[0]?.seal(JSON.stringify({ asked: digest, ...drafted } satisfies Kept), name) ?? "";
-    const kept = await changeInRedis(() => keepFirst(this.#redis, name, sealed));
+    const kept = await changeInRedis(() => keepFirst(this.#redis, place, sealed));
     return kept === sealed ? { ...drafted, isReplayed: false } : this.#replay(kept, name, digest);
   }
 
@@ -78,8 +81,4 @@ export class KeptKeys {
     }
     throw fault;
   }
-}
-
-function digestOf(value: unknown): string {
-  return createHash("sha256").update(JSON.stringify(value)).digest("base64url");
 }

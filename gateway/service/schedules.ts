@@ -9,6 +9,7 @@ import type { Submissions } from "../jobs/submissions.js";
 import { readSchedule, type ReadSchedule } from "../schedules/read-schedule.js";
 import { newSchedule, paused, resumed, type Schedule } from "../schedules/schedule.js";
 import type { Schedules, StoredSchedule } from "../schedules/schedules.js";
+import type { RequestTrace } from "../trace/request-trace.js";
 import type { Caller } from "./caller.js";
 import { unknownPlace, type Page, type PageTerms } from "./page.js";
 
@@ -25,6 +26,13 @@ export interface ScheduleTarget {
   readonly job: Preparing;
   /** Redis ms; the times of the new schedule lie behind it. */
   readonly now: number;
+}
+
+export interface MakeTerms {
+  /** The client's key for the call. */
+  readonly key: string | undefined;
+  /** Undefined if the submission is not sampled. */
+  readonly trace: RequestTrace | undefined;
 }
 
 const ID_BYTES = 16;
@@ -62,7 +70,6 @@ export class ScheduleService {
 
   /**
    * Makes a schedule, unless an earlier call has made the schedule under the same key.
-   * @param key the client's key for the call; undefined for none
    * @returns `isReplayed`: an earlier call under this key has made the schedule
    * @throws InferenceError `schedule_limit`, `idempotency_mismatch`, `unknown_schedule`,
    * `outcome_unknown` or `unavailable`
@@ -71,14 +78,14 @@ export class ScheduleService {
     { budget }: Caller,
     target: ScheduleTarget,
     { asked, job }: ReadSchedule,
-    key: string | undefined,
+    { key, trace }: MakeTerms,
   ): Promise<StoredSchedule & { readonly isReplayed: boolean }> {
     const { schedules } = this.#settings;
     const { tenant } = target.job;
     const schedule = newSchedule(asked, { id: this.#idFor(tenant, key), tenant }, target.now);
     const digest = createHash("sha256").update(JSON.stringify(asked)).update(job).digest("base64url");
     const most = budget?.counts?.schedules;
-    const isKnown = await changeInRedis(() => schedules.make(schedule, job, digest, most));
+    const isKnown = await changeInRedis(() => schedules.make(schedule, job, digest, most, trace?.server));
     // A schedule from an earlier call may have changed since.
     const stored = isKnown ? await this.#find(schedule) : { schedule, job };
     // Without a key, only an earlier copy of this call can have made the schedule.

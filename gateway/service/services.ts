@@ -91,9 +91,9 @@ export function servicesOf(parts: Parts, { config, hasTenants, audit, log }: Ser
     jobs: jobService,
     dead: new DeadService({ redis, buckets, jobs: jobService }),
     schedules: new ScheduleService({ schedules, submissions: jobs.submissions, secret }),
-    webhooks: new WebhookService({ webhooks, box, allowed: parseRanges(config.BATON_WEBHOOK_ALLOW) ?? [] }),
+    webhooks: new WebhookService({ redis, webhooks, box, allowed: parseRanges(config.BATON_WEBHOOK_ALLOW) ?? [] }),
     deliveries: new DeliveryService(redis),
-    files: new FileService(files),
+    files: new FileService(files, redis),
     batches: new BatchService({ batches, files, secret }),
   };
 }

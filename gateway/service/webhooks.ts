@@ -2,6 +2,8 @@
 import { randomBytes } from "node:crypto";
 import { fixedError, InferenceError } from "#shared/errors.js";
 import type { JsonValue } from "#shared/json/parse.js";
+import { webhookKeys } from "#shared/queue/keys.js";
+import type { RedisClient } from "#shared/redis/connect.js";
 import { askRedis, changeInRedis } from "../admission/ask-redis.js";
 import type { AddressRanges } from "../webhooks/addresses.js";
 import { readUrl } from "../webhooks/read.js";
@@ -10,8 +12,10 @@ import { ownerOf, viewOf, type Webhook } from "../webhooks/webhook.js";
 import type { Webhooks } from "../webhooks/webhooks.js";
 import type { Caller } from "./caller.js";
 import { unknownPlace, type Page, type PageTerms } from "./page.js";
+import { nameOf, once } from "./repeated/once.js";
 
 export interface WebhookServiceSettings {
+  readonly redis: RedisClient;
   readonly webhooks: Webhooks;
   /** Ranges to which a webhook may lead although they are not public. */
   readonly allowed: AddressRanges;
@@ -21,6 +25,19 @@ export interface WebhookServiceSettings {
 /** Events that a client asks for. */
 type Events = Webhook["events"];
 export type WebhookView = ReturnType<typeof viewOf>;
+
+/** A webhook that a client asks for. */
+export interface NewWebhook {
+  readonly events: Events;
+  readonly url: JsonValue;
+  readonly secret?: string | undefined;
+}
+
+/** The answer to a call that a client may send again under its Idempotency-Key. */
+export interface Repeatable {
+  readonly webhook: WebhookView;
+  readonly isReplayed: boolean;
+}
 
 /** The longest time for which two secrets sign. */
 export const MOST_OVERLAP_MS = 30 * 86_400_000;
@@ -46,19 +63,28 @@ export class WebhookService {
   }
 
   /**
-   * @param url not checked yet
-   * @param secret by default a new secret
-   * @returns the only view that shows the secret
-   * @throws InferenceError `webhook_limit`, `url_not_allowed` or `unavailable`
+   * @param given the url is not checked yet; the secret is by default a new one
+   * @param key the client's Idempotency-Key
+   * @returns the only view that shows the secret, also to a repeated call
+   * @throws InferenceError `webhook_limit`, `url_not_allowed`, `idempotency_mismatch` or
+   * `unavailable`
    */
-  async make({ tenant, budget }: Caller, events: Events, url: JsonValue, secret = newSecret()): Promise<WebhookView> {
-    const { webhooks, allowed, box } = this.#settings;
-    const href = await readUrl(url, allowed);
-    const id = `wh_${randomBytes(ID_BYTES).toString("base64url")}`;
-    const sealed = box.seal(secret, ownerOf({ tenant, id }));
-    const webhook: Webhook = { id, tenant, url: href, events, enabled: true, createdAt: Date.now(), secret: sealed };
-    await changeInRedis(() => webhooks.make(webhook, budget?.counts?.webhooks));
-    return viewOf(webhook, secret);
+  async make(caller: Caller, given: NewWebhook, key?: string): Promise<Repeatable> {
+    const { redis, webhooks, allowed, box } = this.#settings;
+    const { tenant, budget } = caller;
+    const { events, url, secret = newSecret() } = given;
+    const { draft: webhook, isReplayed } = await once<Webhook>(redis, {
+      place: placeOf(caller, key),
+      asked: ["make", events, typeof url === "string" ? url : null, given.secret ?? null],
+      draft: async () => {
+        const href = await readUrl(url, allowed);
+        const id = `wh_${randomBytes(ID_BYTES).toString("base64url")}`;
+        const sealed = box.seal(secret, ownerOf({ tenant, id }));
+        return { id, tenant, url: href, events, enabled: true, createdAt: Date.now(), secret: sealed };
+      },
+      make: (drafted) => changeInRedis(() => webhooks.make(drafted, budget?.counts?.webhooks)),
+    });
+    return { webhook: viewOf(webhook, box.open(webhook.secret, ownerOf(webhook))), isReplayed };
   }
 
   /** @throws InferenceError `unknown_webhook` or `unavailable` */
@@ -106,22 +132,30 @@ export class WebhookService {
   /**
    * Gives the webhook a new secret.
    * @param overlapMs how long the old secret also signs
-   * @returns the only view that shows the new secret
-   * @throws InferenceError `unknown_webhook` or `unavailable`
+   * @param key the client's Idempotency-Key
+   * @returns the only view that shows the new secret, also to a repeated call
+   * @throws InferenceError `unknown_webhook`, `idempotency_mismatch` or `unavailable`
    */
-  async rotate(caller: Caller, id: string, overlapMs: number): Promise<WebhookView> {
+  async rotate(caller: Caller, id: string, overlapMs: number, key?: string): Promise<Repeatable> {
     if (overlapMs > MOST_OVERLAP_MS) {
       throw new InferenceError("invalid_argument", `overlap must be at most ${MOST_OVERLAP_MS} ms`);
     }
-    const secret = newSecret();
-    const sealed = this.#settings.box.seal(secret, ownerOf(await this.#find(caller, id)));
-    const rotated = (one: Webhook) => {
-      if (one.secret === sealed) return one; // an earlier copy of this call has made the change
-      const { previous: _, ...rest } = one;
-      const before = { secret: one.secret, until: Date.now() + overlapMs };
-      return { ...rest, secret: sealed, ...(overlapMs > 0 && { previous: before }) };
-    };
-    return this.#change(caller, id, rotated, secret);
+    const { redis, box } = this.#settings;
+    const { draft: sealed, isReplayed } = await once<string>(redis, {
+      place: placeOf(caller, key),
+      asked: ["rotate", id, overlapMs],
+      draft: async () => box.seal(newSecret(), ownerOf(await this.#find(caller, id))),
+      make: async (drafted) => {
+        await this.#change(caller, id, (one) => {
+          if (one.secret === drafted) return one; // an earlier copy of this call was faster
+          const { previous: _, ...rest } = one;
+          const before = { secret: one.secret, until: Date.now() + overlapMs };
+          return { ...rest, secret: drafted, ...(overlapMs > 0 && { previous: before }) };
+        });
+      },
+    });
+    const webhook = await this.#find(caller, id);
+    return { webhook: viewOf(webhook, box.open(sealed, ownerOf(webhook))), isReplayed };
   }
 
   async #find({ tenant }: Caller, id: string): Promise<Webhook> {
@@ -130,14 +164,13 @@ export class WebhookService {
     return found;
   }
 
-  async #change(
-    { tenant }: Caller,
-    id: string,
-    how: (webhook: Webhook) => Webhook,
-    secret?: string,
-  ): Promise<WebhookView> {
+  async #change({ tenant }: Caller, id: string, how: (webhook: Webhook) => Webhook): Promise<WebhookView> {
     const changed = await changeInRedis(() => this.#settings.webhooks.change(tenant, id, how));
     if (changed === undefined) throw new TypeError("a changed webhook was removed");
-    return viewOf(changed, secret);
+    return viewOf(changed);
   }
+}
+
+function placeOf(caller: Caller, key: string | undefined): string | undefined {
+  return key === undefined ? undefined : webhookKeys.change(nameOf(caller, key));
 }

@@ -1,6 +1,7 @@
 /**
- * The trace of one run of a job. The run may begin days after the submission, and a job may run
- * several times, so each run has a trace of its own, with a link to the submission.
+ * The trace of one run of a job, or of one line of a batch. The run may begin days after the
+ * submission, and a submission may have many runs, so each run has a trace of its own, with a link
+ * to the submission.
  */
 import { newSpan, type SpanIds } from "#shared/trace/context.js";
 import type { Span, Tracer } from "#shared/trace/span.js";
@@ -13,7 +14,7 @@ export class JobTrace implements AdmittingTrace {
   /** The trace begins with the admission of the run. */
   readonly #first = newSpan();
 
-  /** @param submission the span of the request that has submitted the job */
+  /** @param submission the span of the request that has submitted the job, its schedule or batch */
   constructor(tracer: Tracer, submission: SpanIds) {
     this.#tracer = tracer;
     this.#submission = submission;

@@ -25,6 +25,11 @@ export class TraceRates {
     this.#fields = fields;
   }
 
+  /** Whether an operator has changed a value for this model. */
+  isChanged(model: string): boolean {
+    return this.#fields.has(traceField(model, "level")) || this.#fields.has(traceField(model, "rate"));
+  }
+
   /**
    * The share of a model's requests to trace if their clients do not decide, from 0 to 1.
    * @param model undefined or empty if the request names none

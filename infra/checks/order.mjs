@@ -58,6 +58,7 @@ export const order = [
   "gateway/batches",
   "gateway/subscriptions",
   "gateway/service/used",
+  "gateway/service/repeated",
   "gateway/service",
   "gateway/service/observing",
   "shared/http",

@@ -212,7 +212,6 @@ const liveness = {
 
 /** In the jobs process. */
 const jobs = {
-  baton_jobs_ended_total: counter("Ends of jobs that a webhook wants to hear of.", ["model", "state"]),
   baton_job_late_seconds: histogram(requests, "Time from a job's due time to its place in the queue."),
   baton_schedule_ticks_total: counter("Times of schedules: with a job, without one, or with a refused one.", [
     "result",

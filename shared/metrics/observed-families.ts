@@ -18,7 +18,12 @@ export const observed = {
   baton_queue_limit_ratio: gauge("Part of a limit of the queue that is in use.", ["model", "limit"]),
   baton_sequences: gauge("Sequences, by their state; together all that live.", ["model", "state"]),
   baton_delayed_jobs: gauge("Jobs that wait for their time, or for another attempt.", []),
-  baton_jobs: gauge("Jobs outside of the queue, by their state.", ["state"]),
+  baton_jobs: gauge("Jobs that have not ended, by their state.", ["state"]),
+  baton_jobs_ended_total: {
+    type: "counter",
+    help: "All jobs of the fleet that have ended, by their state. A job that runs again may end again.",
+    labels: ["model", "state"],
+  },
   baton_outbox_events: gauge("Events that no jobs process has handled.", []),
   baton_webhook_pending: gauge("Messages to receivers that have not ended.", []),
   baton_webhook_oldest_seconds: gauge("Age of the oldest of these messages; 0 without any.", []),

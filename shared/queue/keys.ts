@@ -301,6 +301,8 @@ export const webhookKeys = {
   ofJob: (tenant: string, job: string) => `{hooks}:of-job:${tenant}:${job}`,
   /** string: how many replays the tenant has asked for in this minute */
   replays: (tenant: string) => `{hooks}:replays:${tenant}`,
+  /** string: a change under an Idempotency-Key, kept for repeated calls (kept-answers.ts) */
+  change: (name: string) => `{hooks}:change:${name}`,
   /** hash: one message to one webhook, and its attempts; see webhooks/begin-delivery.lua */
   delivery: (tenant: string, message: string) => `{hooks}:delivery:${tenant}:${message}`,
 };
@@ -343,6 +345,8 @@ export const fileKeys = {
    * zset: the users of a file → Redis ms at which the use ends; upkeep keeps the file until then
    */
   users: (tenant: string, id: string) => `{files}:users:${tenant}:${id}`,
+  /** string: the file of the first upload under an Idempotency-Key (kept-answers.ts) */
+  upload: (name: string) => `{files}:upload:${name}`,
   /** hash: bytes and numbers of files, of each tenant and of all */
   sums: "{files}:sums",
   /** zset `tenant:id` → Redis ms from which on upkeep looks at the file */

@@ -145,7 +145,9 @@ function measureOwners(): Promise<Partial<OwnersRound>[]> {
 }
 
 async function measureObserve(onClose: Closing): Promise<Partial<ObserveRound>[]> {
-  const expected = names.observe.includes("traced") ? await expectedOutputs() : new Map<number, string>();
+  const expected = names.observe.some((one) => one === "traced" || one === "receivers")
+    ? await expectedOutputs()
+    : new Map<number, string>();
   const scenarios = await observeScenarios({ folder, expected, names: names.observe, timing, onClose });
   return runRounds(scenarios, { rounds, names: names.observe, progress });
 }

@@ -40,7 +40,7 @@ beforeAll(async () => {
   const limits = { fileBytes: MANY, tenantBytes: MANY, allBytes: MANY, tenantFiles: MANY, allFiles: MANY };
   const files = new Files({ redis, store, limits, ttlMs: 60_000, log: silentLog });
   gateway = await TestGateway.start({
-    files: new FileService(files),
+    files: new FileService(files, redis),
     guard: openGuard("x-tenant"),
     server: { limits: { requestMs: REQUEST_MS }, uploadMs: UPLOAD_MS },
   });

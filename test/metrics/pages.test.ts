@@ -41,7 +41,6 @@ const elsewhere: Readonly<Record<string, readonly FamilyName[]>> = {
   keys: ["baton_auth_failures_total", "baton_keys_file_ok", "baton_budget_used_ratio"],
   "tenants in the queue": ["baton_tenant_requests", "baton_tenant_bytes"],
   "a supervisor": ["baton_supervisor_restarts_total"],
-  webhooks: ["baton_jobs_ended_total"],
   "levels and parked requests": ["baton_queue_level_requests"],
   "a limit of Redis's memory": ["baton_redis_memory_limit_bytes"],
 };

@@ -29,6 +29,13 @@ describe("a worker's page", () => {
     }
     expect(samples.get('nv_inference_request_success{model="accumulate",version="1"}')).toBe(0);
     expect(samples.get('nv_model_load_duration_secs{model="simple",version="1"}')).toBeGreaterThan(0);
+    // A model without sequences can have no state, so a count of its states would say nothing.
+    const ofStates = (model: string) =>
+      ["baton_checkpoints_total", "baton_checkpoint_bytes_total", "baton_state_cache_bytes"].map((name) =>
+        samples.get(`${name}{model="${model}",version="1"}`),
+      );
+    expect(ofStates("accumulate")).toEqual([0, 0, 0]);
+    expect(ofStates("simple")).toEqual([undefined, undefined, undefined]);
     expect(types.get("baton_batch_rows")).toBe("histogram");
     expect(types.get("process_cpu_seconds_total")).toBe("counter");
   });

@@ -103,6 +103,40 @@ describe("a job", () => {
     expect(await ofTenant()).toBeUndefined();
   });
 
+  it("counts as open until its request has left the queue, and then as ended, each once", async () => {
+    await lab.redis.unlink(loadKey(undefined), "kept:all");
+    const counted = async () =>
+      Object.fromEntries(
+        (await readAllLoads(lab.redis, undefined))
+          .filter(({ field }) => field === "g:j" || field.startsWith("e:"))
+          .map(({ field, requests }) => [field.replace(lab.lane.model, "m"), requests]),
+      );
+    const call = onlyCall();
+    for (let i = 0; i < 2; i++)
+      await admitAll(
+        ["r1", "r2", "r3", "r4", "r5"].map((one) => job(one)),
+        LIMITS,
+        call,
+      );
+    expect(await admitAll([applicant(lab.lane, "r6", "r6")])).toEqual(["admitted"]);
+    expect(await counted()).toEqual({ "g:j": 5 });
+    const ending = { message: "no", ttlMs: 60_000, stream: false };
+    for (let i = 0; i < 2; i++) {
+      await cancelRequest(lab.redis, lab.addressOf("r1"), { ...ending, code: "cancelled" });
+      await cancelRequest(lab.redis, lab.addressOf("r2"), { ...ending, code: "expired" });
+      await fail("r3");
+    }
+    expect(await counted()).toEqual({ "g:j": 2, "e:cancelled:m": 1, "e:expired:m": 1, "e:failed:m": 1 });
+    const settled = (await lab.take()).map((delivery) => result(delivery, put("s")));
+    for (let i = 0; i < 2; i++) await commit(lab.queue, settled, IDLE_MS);
+    expect(await counted()).toEqual({ "e:cancelled:m": 1, "e:expired:m": 1, "e:failed:m": 1, "e:completed:m": 2 });
+    // A client has the failed job run again, and now it completes.
+    await admitAll([again("r3", "r3", "r3-2")]);
+    expect((await counted())["g:j"]).toBe(1);
+    await run();
+    expect(await counted()).toEqual({ "e:cancelled:m": 1, "e:expired:m": 1, "e:failed:m": 1, "e:completed:m": 3 });
+  });
+
   it("has its result counted with all that are kept, until its own time is over", async () => {
     await lab.redis.unlink(loadKey(undefined), "kept:all");
     await admitAll([{ ...job("r1"), job: { keptMs: 1, record: { type: "infer", options: "{}", shown: "{}", body } } }]);

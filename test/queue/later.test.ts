@@ -68,6 +68,13 @@ const counted = async () =>
       .filter(({ field }) => field === "later" || field.startsWith("l:"))
       .map(({ field, requests, bytes }) => [field, [requests, bytes]]),
   );
+/** The counts of all ends of jobs, by state. */
+const ends = async () =>
+  Object.fromEntries(
+    (await readAllLoads(lab.redis, undefined)).flatMap(({ field, requests }) =>
+      field.startsWith("e:") ? [[field.split(":")[1], requests] as const] : [],
+    ),
+  );
 const entries = async () => (await lab.redis.xrange(eventsKey(0), "-", "+")).map(([, fields]) => fields);
 const nothing = { code: "cancelled", message: "the request was cancelled" } as const;
 
@@ -134,6 +141,7 @@ describe("a job that is to be queued later", () => {
     await record(job("r2"));
     await endLater(lab.redis, job("r1"), { was: "", dueAt: 1 }, nothing, 60_000);
     expect((await view("r1"))?.state).toBe("scheduled");
+    expect(await ends()).toEqual({});
     const at = await stage("r1");
     await endLater(lab.redis, job("r1"), at, nothing, 60_000);
     await endLater(lab.redis, job("r1"), at, { code: "expired", message: "no" }, 60_000);
@@ -143,6 +151,7 @@ describe("a job that is to be queued later", () => {
       state: "failed",
       failure: Buffer.from('{"code":"unknown_model","message":"no"}'),
     });
+    expect(await ends()).toEqual({ cancelled: 1, failed: 1 });
     expect(await lab.redis.hexists(jobKey(job("r1")), "body")).toBe(0);
     expect(await lab.redis.hstrlen(jobKey(job("r2")), "body")).toBe(1_000);
     expect(await lab.redis.pttl(jobKey(job("r1")))).toBeLessThanOrEqual(60_000);

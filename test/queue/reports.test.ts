@@ -63,6 +63,27 @@ describe("the report of a worker", () => {
     });
   });
 
+  it("names the worker of each part, and takes the jobs that the worker held to no past", async () => {
+    await join("a");
+    await join("b");
+    await beat("a", reportOf("a", ["m/1", 5, [1]], ["m/1/jobs 0", 0, [2]]));
+    await beat("b", reportOf("b", ["m/1/jobs 0", 0, [3]]));
+    const held = async () => {
+      const { reports, past } = await readReports(lab.redis);
+      expect(past.some(({ part }) => part.of === "jobs")).toBe(false);
+      return reports.flatMap(({ worker, part, sums: [jobs] }) => (part.of === "jobs" ? [[worker, jobs] as const] : []));
+    };
+    expect(new Map(await held())).toEqual(
+      new Map([
+        ["a", 2],
+        ["b", 3],
+      ]),
+    );
+    await bury(lab.redis, "a", { why: "ended" }, []);
+    expect(await held()).toEqual([["b", 3]]);
+    expect(await sums()).toEqual({ "m/1/version": [1], "m/1/jobs": [3] });
+  });
+
   it("stays as it is while a silent worker may come back", async () => {
     const { redisNow } = await join("a");
     await beat("a", reportOf("a", ["m/1", 5, [1]]));

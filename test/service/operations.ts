@@ -94,7 +94,7 @@ export const operations: Readonly<Record<string, (floor: Floor) => Promise<unkno
     const { schedules } = floor;
     const target = await schedules.target(caller, MODEL);
     const read = await schedules.read(target, bytesOf({ every: 1_000, limit: 1, job: { infer: addition(6) } }));
-    const { schedule } = await schedules.make(caller, target, read, undefined);
+    const { schedule } = await schedules.make(caller, target, read, { key: undefined, trace: undefined });
     const newest = { limit: 1, after: undefined };
     const [job] = await readUntil(
       async () => (await floor.jobs.list(caller, newest, { schedule: schedule.id })).data,
@@ -110,7 +110,7 @@ export const operations: Readonly<Record<string, (floor: Floor) => Promise<unkno
       JSON.stringify({ custom_id: `line-${i}`, method: "POST", url: endpoint, body }),
     );
     const terms = { name: "lines.jsonl", purpose: "batch" } as const;
-    const file = await files.write(caller, piecesOf(lines.join("\n")), () => Promise.resolve(terms));
+    const { file } = await files.write(caller, piecesOf(lines.join("\n")), () => Promise.resolve(terms));
     const window = { window: "24h", windowMs: 86_400_000, metadata: null };
     const order = { endpoint, inputFile: file.id, ...window };
     const { batch } = await batches.make(caller, order, undefined);

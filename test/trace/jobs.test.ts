@@ -1,4 +1,7 @@
-/** A job's run leaves a trace of its own, with a link to the submission, and so do its messages. */
+/**
+ * The run of a job, of a time of a schedule and of a line of a batch leaves a trace of its own,
+ * with a link to the submission. A job's messages name the submission.
+ */
 import { afterAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import { useFleet } from "../support/fleet/use-fleet.js";
@@ -38,10 +41,10 @@ describe("a fleet with a receiver of traces and a jobs process", () => {
     return { traceresponse: answer.headers.get("traceresponse"), job: (await answer.json()) as Job };
   }
 
-  async function submissionOf(traceId: string): Promise<ReceivedSpan> {
-    const spans = await receiver.whole(traceId, [SUBMISSION]);
-    expect(pathsOf(spans)).toEqual([SUBMISSION]);
-    return named(spans, SUBMISSION);
+  async function submissionOf(traceId: string, name = SUBMISSION): Promise<ReceivedSpan> {
+    const spans = await receiver.whole(traceId, [name]);
+    expect(pathsOf(spans)).toEqual([name]);
+    return named(spans, name);
   }
 
   /** The traces of the runs of a job, without their batches. */
@@ -53,6 +56,18 @@ describe("a fleet with a receiver of traces and a jobs process", () => {
     );
     expect(admit).toMatchObject({ name: "admit", parentSpanId: "", links: [{ traceId, spanId }] });
     return receiver.whole(admit?.traceId ?? "", names);
+  }
+
+  /** The admissions of so many runs, each in a trace of its own. */
+  async function runsOf({ traceId, spanId }: ReceivedSpan, count: number): Promise<ReceivedSpan[]> {
+    const linked = async () => receiver.spans.filter(({ links }) => links.some((link) => link.spanId === spanId));
+    const admits = await readUntil(linked, (found) => found.length >= count, { patienceMs: 20_000 });
+    for (const admit of admits) {
+      expect(admit).toMatchObject({ name: "admit", parentSpanId: "", links: [{ traceId, spanId }] });
+      expect(admit.resource).toMatchObject({ "baton.role": "jobs" });
+    }
+    expect(new Set([traceId, ...admits.map((admit) => admit.traceId)]).size).toBe(count + 1);
+    return admits;
   }
 
   const ended = async ({ id }: Job) => {
@@ -117,6 +132,53 @@ describe("a fleet with a receiver of traces and a jobs process", () => {
       (found) => found.length > 0,
     );
     expect(message?.headers).not.toHaveProperty("traceparent");
+  });
+
+  it("traces the run of each time of a schedule", async () => {
+    const { traceId, headers } = clientsTrace();
+    const body = JSON.stringify({ every: 1_000, limit: 2, job: { infer: { inputs: tensors } } });
+    const made = await fetch(`${served.url}/v2/models/simple/schedules`, { method: "POST", body, headers });
+    expect([made.status, (await made.text()).includes(traceId)]).toEqual([201, false]);
+    const submission = await submissionOf(traceId, "POST /v2/models/{model}/schedules");
+    for (const run of await runsOf(submission, 2)) {
+      const spans = await receiver.whole(run.traceId, ["admit", "queue", "process", "run", "commit"]);
+      expect(pathsOf(spans)).toContain("admit > process > run");
+    }
+  });
+
+  it("traces the run of each line of a batch", async () => {
+    const line = (n: number) => ({
+      custom_id: `line-${n}`,
+      method: "POST",
+      url: "/v2/models/simple/infer",
+      body: { inputs: tensors },
+    });
+    const chat = { method: "POST", url: "/v1/chat/completions" };
+    const say = { model: "gen-mha", messages: [{ role: "user", content: "hello" }], max_tokens: 2 };
+    const batch = async (endpoint: string, lines: readonly object[], headers: Readonly<Record<string, string>>) => {
+      const form = new FormData();
+      form.set("purpose", "batch");
+      form.set("file", new Blob([lines.map((one) => JSON.stringify(one)).join("\n")]), "lines.jsonl");
+      const { id } = (await (await fetch(`${served.url}/v1/files`, { method: "POST", body: form })).json()) as Job;
+      const body = JSON.stringify({ input_file_id: id, endpoint, completion_window: "24h" });
+      const json = { ...headers, "content-type": "application/json" };
+      const made = await fetch(`${served.url}/v1/batches`, { method: "POST", body, headers: json });
+      expect(made.status).toBe(200);
+    };
+    const [tensorsTrace, textTrace] = [clientsTrace(), clientsTrace()];
+    await batch("/v2/models/simple/infer", [line(1), line(2), line(3)], tensorsTrace.headers);
+    await batch("/v1/chat/completions", [{ ...chat, custom_id: "a", body: say }], textTrace.headers);
+    for (const [trace, lines, last] of [
+      [tensorsTrace, 3, "run"],
+      [textTrace, 1, "decode"],
+    ] as const) {
+      const submission = await submissionOf(trace.traceId, "POST /v1/batches");
+      expect(submission.attributes).toMatchObject({ "baton.protocol": "openai" });
+      for (const run of await runsOf(submission, lines)) {
+        const spans = await receiver.whole(run.traceId, ["admit", "queue", "process", last, "commit"]);
+        expect(pathsOf(spans)).toContain(`admit > process > ${last}`);
+      }
+    }
   });
 
   it("takes a repeated submission with another traceparent for the same job", async () => {

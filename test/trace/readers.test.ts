@@ -35,6 +35,8 @@ describe("a fleet with a receiver of traces and a generator", () => {
   it.each([
     ["events", "/events?after=2", "GET /v2/requests/{id}/events"],
     ["a durable stream", "/stream?live=sse&offset=", "GET /v2/requests/{id}/stream"],
+    ["a durable stream, in one read", "/stream?offset=", "GET /v2/requests/{id}/stream"],
+    ["a durable stream, by a long poll", "/stream?live=long-poll&offset=", "GET /v2/requests/{id}/stream"],
   ])("traces a reader of %s that comes back", async (_, path, route) => {
     const { id, link } = await begun();
     const { traceId, spanId, headers } = clientsTrace();
@@ -59,9 +61,23 @@ describe("a fleet with a receiver of traces and a generator", () => {
     ]);
   });
 
-  it("leaves no trace of a reader that is not sampled", async () => {
+  it("links a reader to the request that has the stream already, and gets none of its records", async () => {
+    const { id, link } = await begun();
+    const url = `${served.url}/v2/requests/${id}/stream`;
+    const first = await fetch(url);
+    await first.text();
+    const { traceId, headers } = clientsTrace();
+    const known = { ...headers, "if-none-match": first.headers.get("etag") ?? "" };
+    expect((await fetch(url, { headers: known })).status).toBe(304);
+    const route = "GET /v2/requests/{id}/stream";
+    const spans = await receiver.whole(traceId, [route, "relay"]);
+    expect(named(spans, route)).toMatchObject({ links: [link] });
+    expect(named(spans, "relay").events).toEqual([]);
+  });
+
+  it.each(["/events?after=2", "/stream"])("leaves no trace of a reader of %s that is not sampled", async (path) => {
     const { id } = await begun();
-    const answer = await fetch(`${served.url}/v2/requests/${id}/events?after=2`);
+    const answer = await fetch(`${served.url}/v2/requests/${id}${path}`);
     expect([answer.status, answer.headers.get("traceresponse")]).toEqual([200, null]);
     await answer.text();
   });

@@ -1,5 +1,6 @@
 /** Operators change the settings of traces and of the log by Triton's paths in a running fleet. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { registryKeys } from "#shared/queue/keys.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { TraceReceiver } from "../support/traces/receiver.js";
 import { clientsTrace } from "../support/traces/spans.js";
@@ -133,6 +134,34 @@ describe("the settings of traces", () => {
       expect(answer).toMatchObject({ status, body: { error: expect.stringContaining(words) as string } });
     }
     expect((await get(served.url, SETTING)).body).toEqual(shown);
+  });
+
+  it("are shown and reset for a model that no worker serves any more", async () => {
+    const [worker] = served.fleet.workers;
+    await post(served.url, OF_SIMPLE, { trace_rate: "7" });
+    await everywhere(OF_SIMPLE, { trace_rate: "7" });
+    await worker?.terminate();
+    // As if the worker had gone long ago: until then its model is known.
+    const { redis } = served;
+    for (const one of await redis.zrange(registryKeys.gone, "0", "-1")) {
+      await redis.zadd(registryKeys.gone, "1", one);
+    }
+    await redis.set(registryKeys.version, "changed");
+    const isGone = async (url: string) => (await fetch(`${url}/v2/models/simple`)).status !== 200;
+    await until(async () => (await Promise.all(urls.map(isGone))).every(Boolean));
+    try {
+      await everywhere(OF_SIMPLE, { trace_rate: "7" });
+      const refused = await post(served.url, OF_SIMPLE, { trace_rate: "9" });
+      expect(refused).toMatchObject({ status: 404, body: { code: "unknown_model" } });
+      const reset = await post(served.url, OF_SIMPLE, { trace_rate: null });
+      expect(reset).toEqual({ status: 200, body: shown });
+      // Nothing is left to show or to reset.
+      for (const ask of [get, (url: string, path: string) => post(url, path, { trace_rate: null })]) {
+        expect((await ask(served.url, OF_SIMPLE)).status).toBe(404);
+      }
+    } finally {
+      await worker?.start();
+    }
   });
 
   it("are not there for an unknown model", async () => {

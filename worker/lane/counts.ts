@@ -53,6 +53,14 @@ export interface CountedModel {
   readonly model: string;
   readonly version: string;
   readonly streams?: boolean | undefined;
+  /** Whether the model has sequences, and so states and checkpoints; absent: yes. */
+  readonly sequences?: boolean | undefined;
+}
+
+interface StateCells {
+  readonly checkpoints: Cell;
+  readonly checkpointBytes: Cell;
+  readonly lookups: Readonly<Record<StatePlace, Cell>>;
 }
 
 export class ModelCounts implements LookUpCounts {
@@ -62,10 +70,9 @@ export class ModelCounts implements LookUpCounts {
   readonly #failures: Readonly<Record<(typeof reasons)[number], Cell>>;
   readonly #fates: Readonly<Record<Fate, Cell>>;
   readonly #commitSeconds: Buckets;
-  readonly #checkpoints: Cell;
-  readonly #checkpointBytes: Cell;
   readonly #setAside: Cell;
-  readonly #lookups: Readonly<Record<StatePlace, Cell>>;
+  /** Undefined for a model without states. */
+  readonly #states: StateCells | undefined;
   readonly #expired: Cell;
   readonly #takeovers: Cell;
   readonly #recovery: Buckets;
@@ -79,7 +86,7 @@ export class ModelCounts implements LookUpCounts {
   /** Undefined for a generator, whose runs are no batches. */
   readonly batches: BatchCounts | undefined;
 
-  constructor({ model, version, streams }: CountedModel, cells: Cells = ofProcess) {
+  constructor({ model, version, streams, sequences = true }: CountedModel, cells: Cells = ofProcess) {
     const labels = cells.modelLabels(model, version);
     const one = (name: FamilyName) => cells.counter(name, labels);
     const each = <Word extends string>(name: FamilyName, label: string, words: readonly Word[]) =>
@@ -93,10 +100,14 @@ export class ModelCounts implements LookUpCounts {
     this.#failures = each("nv_inference_request_failure", "reason", reasons);
     this.#fates = each("baton_commits_total", "fate", fates);
     this.#commitSeconds = cells.histogram("baton_commit_duration_seconds");
-    this.#checkpoints = one("baton_checkpoints_total");
-    this.#checkpointBytes = one("baton_checkpoint_bytes_total");
+    this.#states = sequences
+      ? {
+          checkpoints: one("baton_checkpoints_total"),
+          checkpointBytes: one("baton_checkpoint_bytes_total"),
+          lookups: each("baton_state_lookups_total", "from", statePlaces),
+        }
+      : undefined;
     this.#setAside = one("baton_set_aside_total");
-    this.#lookups = each("baton_state_lookups_total", "from", statePlaces);
     // A batch takes no request behind its deadline. A generator counts by itself.
     this.#expired = cells.counter("baton_expired_total", { ...labels, where: "queue" });
     const of = streams === true ? "stream" : "step";
@@ -113,7 +124,7 @@ export class ModelCounts implements LookUpCounts {
   }
 
   lookedUp(from: StatePlace): void {
-    this.#cells.add(this.#lookups[from]);
+    if (this.#states !== undefined) this.#cells.add(this.#states.lookups[from]);
   }
 
   /** Notes requests of a worker that is gone. @param seenAt its last sign of life */
@@ -156,9 +167,9 @@ export class ModelCounts implements LookUpCounts {
 
   #tookEffect({ outcome, state, deadReason, measured, generated, admittedAt }: Settled, endedAt: number): void {
     const cells = this.#cells;
-    if (state.action === "put") {
-      cells.add(this.#checkpoints);
-      cells.add(this.#checkpointBytes, state.checkpoint.length);
+    if (state.action === "put" && this.#states !== undefined) {
+      cells.add(this.#states.checkpoints);
+      cells.add(this.#states.checkpointBytes, state.checkpoint.length);
     }
     if (deadReason !== undefined) cells.add(this.#setAside);
     if (outcome.kind === "error") {

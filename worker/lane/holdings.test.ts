@@ -1,17 +1,18 @@
 import { describe, expect, it } from "vitest";
-import { encodeFrame } from "#shared/frame.js";
+import { jobMeta } from "#shared/contract/job-meta.js";
+import { encodeFrame, type FrameMeta } from "#shared/frame.js";
 import type { Delivery } from "#shared/queue/entry.js";
 import { delivery } from "../../test/fixtures/deliveries.js";
 import { hold, Holdings, unbatched, type Held } from "./holdings.js";
 
-function framed(entry: string, shape: readonly number[] = [1]): Delivery {
+function framed(entry: string, shape: readonly number[] = [1], meta: FrameMeta = {}): Delivery {
   const count = shape.reduce((product, dim) => product * dim, 1);
-  const frame = encodeFrame({}, [{ name: "x", datatype: "UINT8", shape, data: Buffer.alloc(count) }]);
+  const frame = encodeFrame(meta, [{ name: "x", datatype: "UINT8", shape, data: Buffer.alloc(count) }]);
   return delivery(entry, { frame });
 }
 
-function held(entry: string): Held {
-  return hold(framed(entry), Infinity, unbatched, Promise.resolve({ kind: "found", tensors: undefined }));
+function held(entry: string, meta: FrameMeta = {}): Held {
+  return hold(framed(entry, [1], meta), Infinity, unbatched, Promise.resolve({ kind: "found", tensors: undefined }));
 }
 
 const entries = (steps: readonly Held[]) => steps.map((step) => step.delivery.entry);
@@ -43,6 +44,21 @@ describe("Holdings", () => {
     expect([holdings.has("1"), holdings.has("2")]).toEqual([false, false]);
     expect(holdings.keys()).toEqual([]);
   });
+});
+
+it("say how many of the steps run jobs, each once", () => {
+  const said: number[] = [];
+  const holdings = new Holdings(undefined, undefined, (jobs) => said.push(jobs));
+  const job = (entry: string) => held(entry, jobMeta);
+  holdings.hold([job("1"), held("2"), job("3")], "fresh");
+  expect(said.at(-1)).toBe(2);
+  holdings.take(holdings.waiting);
+  holdings.hold([job("1")], "suspect");
+  expect(said.at(-1)).toBe(2);
+  holdings.drop(["1", "1", "2", "unknown"]);
+  expect(said.at(-1)).toBe(1);
+  holdings.leave([delivery("3")], 100);
+  expect(said.at(-1)).toBe(0);
 });
 
 describe("what was left without an end", () => {

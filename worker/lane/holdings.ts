@@ -5,6 +5,7 @@
  * the step, and the worker takes it back if the worker still owns the entry.
  */
 import { createHash } from "node:crypto";
+import { isJob } from "#shared/contract/job-meta.js";
 import { waitOf } from "#shared/contract/wait.js";
 import { decodeFrame, type Frame } from "#shared/frame.js";
 import type { Delivery } from "#shared/queue/entry.js";
@@ -34,6 +35,8 @@ export interface Held {
   readonly shapeKey: string;
   /** Name of the step's sequence; undefined for a stateless request. */
   readonly sequence: string | undefined;
+  /** Whether the request runs a job. */
+  readonly job: boolean;
   /** The lookup begins when the step arrives, so that a batch need not wait for Redis. */
   readonly state: Promise<StateLookup>;
 }
@@ -94,9 +97,19 @@ export class Holdings {
   /** Steps that the worker gave up, by key, each with its time on `performance.now()`'s clock. */
   readonly #left = new Map<string, { readonly located: Left; readonly at: number }>();
 
-  constructor(taken: { notify(): void } = new Signal(), world = realWorld) {
+  /** How many of the steps run jobs. */
+  #jobs = 0;
+  readonly #noteJobs: (jobs: number) => void;
+
+  /** @param noteJobs hears how many of the steps run jobs, after each change */
+  constructor(
+    taken: { notify(): void } = new Signal(),
+    world = realWorld,
+    noteJobs: (jobs: number) => void = () => undefined,
+  ) {
     this.arrived = new Signal(world);
     this.taken = taken;
+    this.#noteJobs = noteJobs;
   }
 
   /** Fresh steps that have not begun, oldest first. */
@@ -131,8 +144,10 @@ export class Holdings {
 
   hold(arrived: readonly Held[], arrival: Arrival): void {
     for (const held of arrived) {
+      this.#remove(held.delivery.key);
       this.#steps.set(held.delivery.key, { held, stage: arrival });
       this.#left.delete(held.delivery.key);
+      if (held.job) this.#noteJobs(++this.#jobs);
     }
     if (arrived.length > 0) this.arrived.notify();
   }
@@ -160,7 +175,7 @@ export class Holdings {
    */
   drop(keys: Iterable<string>): void {
     for (const key of keys) {
-      this.#steps.delete(key);
+      this.#remove(key);
       this.#left.delete(key);
     }
     this.taken.notify();
@@ -173,7 +188,7 @@ export class Holdings {
    */
   leave(steps: Iterable<Left>, now: number): void {
     for (const { key, lane, entry } of steps) {
-      this.#steps.delete(key);
+      this.#remove(key);
       this.#left.set(key, { located: { key, lane, entry }, at: now });
     }
     this.taken.notify();
@@ -190,6 +205,12 @@ export class Holdings {
     let count = 0;
     for (const step of this.#steps.values()) if (step.stage === wanted) count++;
     return count;
+  }
+
+  #remove(key: string): void {
+    const isOfJob = this.#steps.get(key)?.held.job === true;
+    this.#steps.delete(key);
+    if (isOfJob) this.#noteJobs(--this.#jobs);
   }
 
   #at(stage: Stage): Held[] {
@@ -228,6 +249,7 @@ export function hold(
     rows: rowed?.shape[0] ?? 1,
     shapeKey: shapes.join(";"),
     sequence: delivery.sequence,
+    job: isJob(request.meta),
     arrivedAt,
     admittedAt: waitMs === undefined ? arrivedAt : expiresAt - waitMs,
     expiresAt,

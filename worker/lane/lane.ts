@@ -119,10 +119,12 @@ const OWNED_LIMIT = 1_000;
 export function laneContext(settings: LaneSettings): LaneContext {
   const { queue, bus, replies, clocks, maxIdleMs, history, outageGuard, models, living, traces, log } = settings;
   const { world = realWorld } = settings;
-  const counts = new ModelCounts(queue);
+  const { model, version, streams } = queue;
+  const hasStates = maxIdleMs !== undefined;
+  const counts = new ModelCounts({ model, version, streams, sequences: hasStates });
   const states = new States(queue, settings.stateCacheBytes, settings.sleeping, world, counts);
-  const holdings = new Holdings(settings.room, world);
-  counts.show("baton_state_cache_bytes", () => states.cachedBytes);
+  const holdings = new Holdings(settings.room, world, (jobs) => counts.report.holds(jobs));
+  if (hasStates) counts.show("baton_state_cache_bytes", () => states.cachedBytes);
   counts.report.caches(() => states.cachedBytes);
   for (const stage of ["waiting", "suspect", "running"] as const)
     counts.show("baton_held_requests", () => holdings.countAt(stage), { stage });

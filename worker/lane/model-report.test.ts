@@ -114,4 +114,19 @@ describe("the report of a beat", () => {
     model.took({ requestMs: Infinity, queueMs: NaN, inputMs: -5, inferMs: 1, outputMs: 0 });
     expect(partsOf(reports.next(0, { toRedis }))[0]?.sums).toEqual([0, 0, 0, 0, 0, 0, 0, 0, 1_000, 0, 0]);
   });
+
+  it("has the jobs that the worker holds now, also after its sums have become part of the past", () => {
+    const { model, reports } = sample();
+    const jobsIn = (now: number) =>
+      partsOf(reports.next(now, { toRedis })).flatMap(({ part, sums }) => (part.of === "jobs" ? sums : []));
+    model.holds(3);
+    expect(jobsIn(1_000)).toEqual([3]);
+    reports.arrived();
+    reports.startAfterPast();
+    model.holds(2);
+    expect(jobsIn(2_000)).toEqual([2]);
+    reports.arrived();
+    model.holds(0);
+    expect(jobsIn(3_000)).toEqual([0]);
+  });
 });

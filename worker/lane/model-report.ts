@@ -35,6 +35,8 @@ export class ModelReport implements Reporting {
   /** By the first index. */
   readonly #responses = new Map<number, Float64Array>();
   readonly #times = new Float64Array(timeBounds.length + 1);
+  /** The jobs that the worker holds; undefined if it has never held one. */
+  #jobs: number | undefined;
   #lastAt: number | undefined;
   #changes = 0;
   #tokens = 0;
@@ -123,6 +125,12 @@ export class ModelReport implements Reporting {
     this.#add("takeovers", 1);
   }
 
+  /** Notes how many jobs the worker holds now. */
+  holds(jobs: number): void {
+    this.#changes++;
+    this.#jobs = jobs;
+  }
+
   /**
    * Counts a response of a generator.
    * @param ms since the response before
@@ -145,8 +153,10 @@ export class ModelReport implements Reporting {
       sums: Array.from(sums, whole),
       lastAt,
     });
+    const jobs = this.#jobs === undefined ? [] : [named({ of: "jobs", n: 0 }, Float64Array.of(this.#jobs))];
     return [
       named({ of: "version" }, this.#version, this.#lastAt),
+      ...jobs.map((part) => ({ ...part, isNow: true })),
       named({ of: "times", n: 0 }, this.#times),
       ...Array.from(this.#runs, ([n, sums]) => named({ of: "runs", n }, sums)),
       ...Array.from(this.#responses, ([n, sums]) => named({ of: "responses", n }, sums)),

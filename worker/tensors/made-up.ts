@@ -82,6 +82,7 @@ export function madeUp(
     rows: 1,
     shapeKey: "",
     sequence: undefined,
+    job: false,
     state: Promise.resolve({ kind: "found", tensors: states }),
   };
 }

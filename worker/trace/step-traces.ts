@@ -25,6 +25,8 @@ interface Traced {
 export class StepTraces {
   readonly #terms: StepTerms;
   readonly #traced = new WeakMap<Delivery, Traced>();
+  /** How many have been traced and have not ended here, lost ones included; mostly none. */
+  #open = 0;
   /** For each delivery that another worker had before, that worker, and how many had it. */
   readonly #takenFrom = new WeakMap<Delivery, { readonly worker: string; readonly times: number | undefined }>();
 
@@ -49,6 +51,7 @@ export class StepTraces {
    * @returns undefined if no step is sampled
    */
   beginBatch(batch: readonly TracedStep[], closedBy?: string): BatchTrace | undefined {
+    if (!batch.some(isSampled)) return undefined;
     const sampled = batch.flatMap((step) => {
       const trace = this.#traceOf(step);
       return trace === undefined ? [] : [{ trace, delivery: step.delivery }];
@@ -58,7 +61,7 @@ export class StepTraces {
     const whole = new BatchTrace(this.#terms, batch, traces, { at: performance.now(), by: closedBy });
     for (const { trace, delivery } of sampled) {
       const takeover = this.#takeoverOf(delivery);
-      this.#traced.set(delivery, {
+      this.#trace(delivery, {
         trace,
         beginning: () =>
           whole.run && { startAt: whole.run.startAt, together: whole.requests, batch: whole.ids, takeover },
@@ -82,7 +85,7 @@ export class StepTraces {
     const { startAt } = stream;
     const { delivery } = step;
     const takeover = this.#takeoverOf(delivery, index);
-    this.#traced.set(delivery, {
+    this.#trace(delivery, {
       trace,
       beginning: () => ({ startAt, together: 1, takeover }),
       phases: () => stream.phases(),
@@ -96,7 +99,7 @@ export class StepTraces {
     const traced = this.#traced.get(delivery);
     const beginning = traced?.beginning();
     if (traced === undefined || beginning === undefined) return;
-    this.#traced.delete(delivery);
+    this.#forget(delivery);
     traced.trace.record(beginning, traced.phases(), undefined);
   }
 
@@ -105,6 +108,7 @@ export class StepTraces {
    * @returns a function to call with the fates of the steps; undefined if none is sampled
    */
   committing(settled: readonly Settling[]): ((fates: readonly string[]) => void) | undefined {
+    if (this.#open === 0) return undefined;
     const sampled = settled.flatMap(({ delivery, outcome }, i) => {
       const traced = this.#traced.get(delivery);
       return traced === undefined ? [] : [{ traced, delivery, outcome, i }];
@@ -114,10 +118,19 @@ export class StepTraces {
     return (fates) => {
       const endAt = performance.now();
       for (const { traced, delivery, outcome, i } of sampled) {
-        this.#traced.delete(delivery);
+        this.#forget(delivery);
         end(traced, { startAt, endAt, fate: fates[i] ?? "lost" }, outcome);
       }
     };
+  }
+
+  #trace(delivery: Delivery, traced: Traced): void {
+    if (!this.#traced.has(delivery)) this.#open++;
+    this.#traced.set(delivery, traced);
+  }
+
+  #forget(delivery: Delivery): void {
+    if (this.#traced.delete(delivery)) this.#open--;
   }
 
   #traceOf(step: TracedStep): StepTrace | undefined {
@@ -138,4 +151,9 @@ function end({ trace, beginning, phases, committed }: Traced, commit: Commit, ou
   const ended = commit.fate === "committed" ? readOutcome(outcome.kind, outcome.body) : undefined;
   trace.record(begun, phases(), commit, ended?.kind === "error" ? ended.code : undefined);
   committed(commit);
+}
+
+/** Whether a step may have a trace, which most steps have not. */
+function isSampled({ request }: TracedStep): boolean {
+  return request.meta["trace"] !== undefined;
 }

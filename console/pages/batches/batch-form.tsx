@@ -14,8 +14,7 @@ async function upload(file: File): Promise<string> {
   const body = new FormData();
   body.set("purpose", "batch");
   body.set("file", file);
-  // The path ignores Idempotency-Key, so a repeat would make a second file.
-  const uploaded = await change<{ readonly id: string }>("/v1/files", { method: "POST", body, isOnce: true });
+  const uploaded = await change<{ readonly id: string }>("/v1/files", { method: "POST", body });
   return uploaded?.id ?? "";
 }
 

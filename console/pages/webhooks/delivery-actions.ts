@@ -10,8 +10,6 @@ export const deliveryActions: readonly Action<Delivery>[] = [
     verb: "Replay",
     asks: false,
     isFor: ({ state }) => state !== "pending",
-    // The path ignores Idempotency-Key, so a repeat would send the message twice.
-    run: ({ id }) =>
-      change(`/v2/deliveries/${encodeURIComponent(id)}/replay`, { method: "POST", body: {}, isOnce: true }),
+    run: ({ id }) => change(`/v2/deliveries/${encodeURIComponent(id)}/replay`, { method: "POST", body: {} }),
   },
 ];

@@ -90,8 +90,7 @@ function Rotation({ id, onDone }: RotationProps) {
   const rotate = () =>
     attempt(`Rotate ${id}`, async () => {
       const path = webhookPath(id, "/rotate");
-      // The path ignores Idempotency-Key, so a repeat would draw another secret.
-      const question = { method: "POST", body: { overlap: Number(overlap) }, isOnce: true } as const;
+      const question = { method: "POST", body: { overlap: Number(overlap) } } as const;
       setSecret((await change<Webhook>(path, question))?.secret);
       onDone();
     });

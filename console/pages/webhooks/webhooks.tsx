@@ -49,8 +49,7 @@ export function WebhooksPage() {
   const [isMaking, setMaking] = useState(false);
   const [made, setMade] = useState<Webhook | undefined>(undefined);
   const make = async (terms: WebhookTerms) => {
-    // The path ignores Idempotency-Key, so a repeat would make a second webhook.
-    const webhook = await change<Webhook>("/v2/webhooks", { method: "POST", body: terms, isOnce: true });
+    const webhook = await change<Webhook>("/v2/webhooks", { method: "POST", body: terms });
     setMade(webhook);
     setMaking(false);
     refreshAll();

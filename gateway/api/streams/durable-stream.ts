@@ -148,18 +148,28 @@ async function catchUp(
   outgoing: ServerResponse,
 ): Promise<Reply | undefined> {
   const { id, log } = source;
-  if (from === "now") return given(id, format, await pieceAtTail(log));
+  if (from === "now") {
+    const piece = await pieceAtTail(log);
+    endWith(await source.spanFrom(piece.next), piece);
+    return given(id, format, piece);
+  }
   const first = await log.read(from);
   const tail = first.isUpToDate ? first : await log.tail();
   const headers = catchUpHeaders(id, format, from, tail);
-  if (isKnown(headers["etag"] ?? "", incoming.headers)) return { status: 304, headers, body: [] };
+  const span = await source.spanFrom(from);
+  if (isKnown(headers["etag"] ?? "", incoming.headers)) {
+    span?.end();
+    return { status: 304, headers, body: [] };
+  }
   const facts = factsOf(incoming);
   if (first.isUpToDate) {
     notePage(facts, first.records);
+    endWith(span, first);
     return { status: 200, headers, body: [bodyOf(first, format, id)] };
   }
   outgoing.writeHead(200, headers);
-  const pages = notedPages(log.upTo(tail.next, first), facts);
+  const noted = notedPages(log.upTo(tail.next, first), facts);
+  const pages = span === undefined ? noted : span.follow(noted);
   const parts = Readable.from(bodyParts(pages, format, id), { highWaterMark: 1 });
   // A failure cuts the connection, so no client takes a part for the whole.
   pipeline(parts, outgoing).catch((error: unknown) => {
@@ -168,15 +178,30 @@ async function catchUp(
   return undefined;
 }
 
+/** Ends the span of a reader that takes these records at once. */
+function endWith(span: RelaySpan | undefined, { records }: Piece): void {
+  span?.saw(records);
+  span?.end();
+}
+
 async function longPoll(
-  { id, log }: DurableStreamSource,
+  { id, log, spanFrom }: DurableStreamSource,
   reading: Reading,
   incoming: IncomingMessage,
   outgoing: ServerResponse,
 ): Promise<Reply> {
   const { format, cursor } = reading;
   const first = await firstPiece(log, reading);
-  const piece = first.records.length > 0 || first.isOver ? first : await nextPiece(log, first.next, outgoing);
+  const span = await spanFrom(first.next - first.records.length);
+  let piece = first;
+  if (first.records.length === 0 && !first.isOver) {
+    piece = await nextPiece(log, first.next, outgoing).catch((error: unknown) => {
+      span?.failed(error);
+      span?.end();
+      throw error;
+    });
+  }
+  endWith(span, piece);
   const headers = { "stream-cursor": cursorAfter(cursor, Date.now(), Math.random()) };
   if (piece.records.length === 0) {
     return withHeaders(noContent, { "baton-request-id": id, ...standing(piece), ...headers });

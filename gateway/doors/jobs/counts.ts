@@ -1,6 +1,5 @@
 /** The figures of the work that no client waits for. */
 import { cells } from "#shared/metrics/cells.js";
-import type { OutboxEntry } from "#shared/queue/webhooks/outbox.js";
 import type { Answered } from "./verdict.js";
 
 const results = ["2xx", "3xx", "4xx", "5xx", "timeout", "refused_address", "error"] as const;
@@ -36,20 +35,6 @@ export function countTick(result: TickResult): void {
 /** Counts a job that was due, and is in the queue now. */
 export function countLate(lateMs: number): void {
   cells.observe(lateSeconds, lateMs / 1_000);
-}
-
-/** The events with which a job ends, with the state of the job. */
-const ends: ReadonlyMap<string, string> = new Map(
-  ["completed", "failed", "cancelled", "expired"].map((state) => [`job.${state}`, state]),
-);
-
-/** Counts the end of a job, if that is the event that this process has handled. */
-export function countEvent({ type, facts }: OutboxEntry): void {
-  const state = ends.get(type);
-  if (state === undefined) return;
-  const { model } = JSON.parse(facts) as { readonly model?: unknown };
-  if (typeof model !== "string") return;
-  cells.add(cells.counter("baton_jobs_ended_total", { model: cells.modelName(model), state }));
 }
 
 function resultOf({ status, error }: Answered): AttemptResult {

@@ -19,6 +19,7 @@ import { delay } from "#shared/retry.js";
 import { settingsOrExit } from "#shared/settings.js";
 import type { TraceFields } from "#shared/queue/trace-settings.js";
 import { openTracer } from "#shared/trace/open.js";
+import type { Tracer } from "#shared/trace/span.js";
 import { WaitingClients } from "../../admission/client-calls.js";
 import { Audit } from "../../auth/audit.js";
 import { limitsInForce, parseLimits } from "../../auth/owner/limits.js";
@@ -54,18 +55,7 @@ async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
   const audit = new Audit(name, (lines) => process.stdout.write(lines));
   lifecycle.onClose("audit", () => audit.flush());
   const metrics = await openMetrics(config, { role: "jobs", log }, lifecycle);
-  const tracer = await openTracer(config, {
-    role: "jobs",
-    process: name,
-    log: (fields, line) => log.warn(fields, line),
-    onDropped: droppedSpans(cells),
-  });
-  if (tracer !== undefined) lifecycle.onClose("traces", () => tracer.close());
-  const rates = new TraceRates(tracer !== undefined, config.BATON_TRACE_SAMPLE);
-  const traces = tracer && {
-    onTracing: (fields: TraceFields) => rates.take(fields),
-    tracerOf: (model: string) => rates.tracerOf(model, tracer),
-  };
+  const traces = await openTraces(config, name, lifecycle, log);
   const parts = await openParts({ kind: "jobs", name, config, audit, metrics, ...traces, log }, lifecycle);
   const { link, redis, deployment, fleet, jobs, schedules, webhooks, files, box } = parts;
   const { buckets, secret } = deployment;
@@ -93,7 +83,7 @@ async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
     waits: parseWaits(config.BATON_WEBHOOK_RETRY_MS) ?? [],
     kept,
     version,
-    isTraced: tracer !== undefined,
+    isTraced: traces !== undefined,
     log,
   });
   await opened("deliveries", deliveries);
@@ -118,7 +108,13 @@ async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
   });
   await opened(
     "batches",
-    await batchQueueOf(parts, { tenants, connection, queueLimit: config.BATON_QUEUE_LIMIT, log }),
+    await batchQueueOf(parts, {
+      tenants,
+      connection,
+      queueLimit: config.BATON_QUEUE_LIMIT,
+      tracerOf: traces?.tracerOf,
+      log,
+    }),
   );
   await openBoard(config, queues, audit, lifecycle, log);
   const closing = new AbortController();
@@ -148,6 +144,23 @@ async function serve(config: JobsConfig, log: Logger): Promise<Lifecycle> {
   return lifecycle;
 }
 
+/** @returns undefined without traces */
+async function openTraces(config: JobsConfig, name: string, lifecycle: Lifecycle, log: Logger) {
+  const tracer = await openTracer(config, {
+    role: "jobs",
+    process: name,
+    log: (fields, line) => log.warn(fields, line),
+    onDropped: droppedSpans(cells),
+  });
+  if (tracer === undefined) return undefined;
+  lifecycle.onClose("traces", () => tracer.close());
+  const rates = new TraceRates(true, config.BATON_TRACE_SAMPLE);
+  return {
+    onTracing: (fields: TraceFields) => rates.take(fields),
+    tracerOf: (model: string) => rates.tracerOf(model, tracer),
+  };
+}
+
 /** Makes the queue of batches, which leaves room for the requests of clients that wait. */
 async function batchQueueOf(
   parts: Parts,
@@ -155,9 +168,11 @@ async function batchQueueOf(
     tenants,
     connection,
     queueLimit,
+    tracerOf,
     log,
   }: Pick<BatchQueueSettings, "connection" | "queueLimit" | "log"> & {
     readonly tenants: Tenants;
+    readonly tracerOf: ((model: string) => Tracer | undefined) | undefined;
   },
 ): Promise<BatchQueue> {
   const { redis, bus, fleet, batches, limits: limitsOfBodies } = parts;
@@ -167,7 +182,7 @@ async function batchQueueOf(
     clientsWait: (model) => clients.waitFor(model),
   });
   await clients.listen(bus);
-  const inference = new LineInference(limits, parts.inference, parts.queue, parts.sweeper);
+  const inference = new LineInference(limits, parts.inference, parts.queue, parts.sweeper, tracerOf);
   const asker = new LineAsker({
     fleet,
     tenants,

@@ -30,7 +30,6 @@ import { delay, within } from "#shared/retry.js";
 import type { Webhooks } from "../../webhooks/webhooks.js";
 import { UnreadableError } from "../../webhooks/webhook.js";
 import { targetText } from "../../webhooks/target.js";
-import { countEvent } from "./counts.js";
 import { eventToSend, noticedAt, type EventToSend, type JobTeller } from "./event-body.js";
 
 /** Makes the runs of deliveries. */
@@ -199,7 +198,7 @@ export class Outbox {
       else if (entry.type === DUE) await this.#schedule(entry);
       else if (entry.type === SCHEDULED) await this.#notice(entry);
       else await this.#spread(entry);
-      if (await acknowledgeEvent(this.#settings.redis, entry)) countEvent(entry);
+      await acknowledgeEvent(this.#settings.redis, entry);
       return undefined;
     } catch (error) {
       return error instanceof Error ? error : new Error(String(error));

@@ -177,12 +177,12 @@ export class ScheduleRuns {
     return this.#submit(stored, tick, clock);
   }
 
-  async #submit({ schedule, job }: StoredSchedule, tick: number, clock: Clock): Promise<Step> {
+  async #submit({ schedule, job, submission }: StoredSchedule, tick: number, clock: Clock): Promise<Step> {
     const { jobs, tenants, log } = this.#settings;
     const { id: scheduleId } = schedule;
     try {
       const terms = await tenants.termsOf(schedule.tenant);
-      const { id } = await jobs.submissions.submitStored(storedJob(schedule, job, tick, terms));
+      const { id } = await jobs.submissions.submitStored({ ...storedJob(schedule, job, tick, terms), submission });
       const settled = await this.#settle(schedule, (one) => withRun(one, tick, id), "made");
       log.debug({ schedule: scheduleId, job: id }, "a schedule has made a job");
       return settled === undefined ? "rests" : waitFor(settled.schedule, clock);

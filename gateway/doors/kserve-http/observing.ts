@@ -147,7 +147,7 @@ function traceEndpoints(path: string, subject: string) {
       does: `Shows which requests for ${subject} are traced.`,
       answers: traceAnswers,
       refusals,
-      handle: (asked, parts) => jsonReply(parts.traces.show(knownModel(asked, parts, ofModel))),
+      handle: (asked, parts) => jsonReply(parts.traces.show(knownModel(asked, parts, ofModel, true))),
     }),
     endpoint({
       method: "POST",
@@ -159,19 +159,27 @@ function traceEndpoints(path: string, subject: string) {
       answers: traceAnswers,
       refusals: [...refusals, "outcome_unknown"],
       async handle(asked, parts) {
-        const model = knownModel(asked, parts, ofModel);
         const { trace_level: level, trace_rate: rate } = await asked.members();
+        const isReset = (level ?? null) === null && (rate ?? null) === null;
+        const model = knownModel(asked, parts, ofModel, isReset);
         return jsonReply(await parts.traces.change(asked.caller, model, { level, rate }));
       },
     }),
   ];
 }
 
-/** @throws InferenceError if the path names an unknown model */
+/**
+ * @param isKeptEnough whether a model will do that no worker serves, and that still has settings
+ * @throws InferenceError if the path names an unknown model
+ */
 function knownModel(
-  asked: Pick<Asked, "segment" | "models">,
-  { fleet }: ObservingParts,
+  asked: Pick<Asked, "segment" | "models" | "caller">,
+  { fleet, traces }: ObservingParts,
   ofModel: boolean,
+  isKeptEnough: boolean,
 ): string | undefined {
-  return ofModel ? asked.models(fleet).find(modelOf(asked).model).name : undefined;
+  if (!ofModel) return undefined;
+  const { model } = modelOf(asked);
+  if (isKeptEnough && traces.isKept(asked.caller, model)) return model;
+  return asked.models(fleet).find(model).name;
 }

@@ -52,6 +52,14 @@ export class TraceService {
   }
 
   /**
+   * Whether the caller may look at and reset the settings of a model that no worker serves: they
+   * stay until an operator resets them, and count again when a worker serves the model.
+   */
+  isKept({ mayUse }: Caller, model: string): boolean {
+    return mayUse(model) && this.#terms.rates.isChanged(model);
+  }
+
+  /**
    * @param model undefined for the whole deployment
    * @returns the settings after the change
    * @throws InferenceError

@@ -392,7 +392,7 @@ local function admit(lane, place, request, frame, digest, ttl, deadline, attende
     if not isBrief then record('out:' .. counted, lane.pin, digest, ttl, left, attended, entry, terms, job) end
     noteJob(lane, request, job, ttl, left, deadline, '', '0', digest)
     ledger.count(lane.model, tenant, counted, bytes,
-      isBrief and briefOf(bytes, '0', '', lane.pin, times, entry, terms) or bytes, place)
+      isBrief and briefOf(bytes, '0', '', lane.pin, times, entry, terms) or bytes, place, job)
     return 'admitted'
   end
   if not isBrief then record('out:' .. counted, lane.pin, digest, ttl, left, attended, nil, terms, job) end
@@ -430,7 +430,7 @@ local function admit(lane, place, request, frame, digest, ttl, deadline, attende
   noteSequence(lane.base, name, seq)
   noteJob(lane, request, job, ttl, left, deadline, name, step, digest)
   ledger.count(lane.model, tenant, counted, bytes, isBrief and briefOf(bytes, step, name, lane.pin, times, '', terms)
-    or HEAD.brief{bytes = bytes, step = step, sequence = name}, place)
+    or HEAD.brief{bytes = bytes, step = step, sequence = name}, place, job)
   return 'admitted'
 end
 

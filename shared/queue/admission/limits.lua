@@ -53,6 +53,7 @@ local function openLedger(load, json, tags, lanes, firstRequest, firstJob, now, 
   local rates, us = limits.rates or {}, time[1] * 1000000 + time[2]
   local ratesOf = ratesByRequest(rates)
   local ownersOf = {}
+  if limits.jobs then want('g:j') end
   for _, owner in ipairs(limits.owners or {}) do
     want('g:' .. owner.name)
     for _, request in ipairs(owner.of) do
@@ -157,9 +158,14 @@ local function openLedger(load, json, tags, lanes, firstRequest, firstJob, now, 
     return answer
   end
 
-  -- Count a request for its owners. Returns its field in `open`, with the owners and charges.
-  local function ownedFacts(request, facts)
+  -- Count a request for its owners. Returns its field in `open`, with the owners and charges. The
+  -- requests of all jobs count as those of one owner, so every script that lets one go counts it.
+  local function ownedFacts(request, facts, job)
     local names = {}
+    if job then
+      names[1] = 'j'
+      add(loads['g:j'], 0)
+    end
     for _, own in ipairs(ownersOf[request] or {}) do
       names[#names + 1] = own.name
       add(loads['g:' .. own.name], 0)
@@ -179,9 +185,11 @@ local function openLedger(load, json, tags, lanes, firstRequest, firstJob, now, 
   end
 
   -- Count an admitted request. `facts` is its field in `open` (load.lua).
-  --   request  its number in the call
-  function ledger.count(model, tenant, name, bytes, facts, request)
-    if ownersOf[request] or ratesOf[request] or generationOf[request] then facts = ownedFacts(request, facts) end
+  --   request  its number in the call   job  that it runs, or nil
+  function ledger.count(model, tenant, name, bytes, facts, request, job)
+    if job or ownersOf[request] or ratesOf[request] or generationOf[request] then
+      facts = ownedFacts(request, facts, job)
+    end
     local user = userOf[request]
     if user then
       local sums = usageOf(name, user.key)

@@ -2,7 +2,7 @@
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, list, text } from "../../redis/script.js";
 import { registryKeys } from "../keys.js";
-import { partsIn, type ReportPart } from "../pieces/report.js";
+import { partsOfPast, partsOfReports, type ReportPart } from "../pieces/report.js";
 
 export interface Reports {
   /** Of processes that live, or that have gone and may come back. */
@@ -15,17 +15,18 @@ export interface Reports {
 
 const script = defineScript(
   new URL("./read-reports.lua", import.meta.url),
-  (reply): Reports => {
-    const [reports, past, own] = list(reply).map((values) => partsIn(list(values).map(text)));
-    return { reports: reports ?? [], past: past ?? [], own: own ?? [] };
+  (reply): Omit<Reports, "own"> => {
+    const [reports, past] = list(reply);
+    return { reports: partsOfReports(list(reports).map(text)), past: partsOfPast(list(past).map(text)) };
   },
-  { keys: ["reports", "past"], args: ["own"], readsOnly: true },
+  { keys: ["reports", "past"], args: [], readsOnly: true },
 );
 
 /**
  * @param own the name of the caller, if it knows newer numbers of its own
  * @throws the client's error if Redis does not answer
  */
-export function readReports(redis: RedisClient, own = ""): Promise<Reports> {
-  return script(redis, registryKeys, { own });
+export async function readReports(redis: RedisClient, own?: string): Promise<Reports> {
+  const read = await script(redis, registryKeys, {});
+  return { ...read, own: read.reports.filter(({ worker }) => worker === own) };
 }

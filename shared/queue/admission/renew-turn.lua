@@ -5,7 +5,7 @@
 --   KEYS.observer  string: the gateway that has the turn
 --   ARGV.gateway
 --   ARGV.forMs     how long the turn lasts
---   Returns the values of the reports; nil if the gateway does not have the turn
+--   Returns each field of the reports, then its value; nil if the gateway does not have the turn
 if redis.call('GET', KEYS.observer) ~= ARGV.gateway then return false end
 redis.call('PEXPIRE', KEYS.observer, ARGV.forMs)
-return redis.call('HVALS', KEYS.observer:match('^.*:') .. 'reports')
+return redis.call('HGETALL', KEYS.observer:match('^.*:') .. 'reports')

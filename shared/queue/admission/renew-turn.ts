@@ -2,12 +2,12 @@
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, list, text } from "../../redis/script.js";
 import { registryKeys } from "../keys.js";
-import { partsIn, type ReportPart } from "../pieces/report.js";
+import { partsOfReports, type ReportPart } from "../pieces/report.js";
 import { TURN_MS } from "./history.js";
 
 const script = defineScript(
   new URL("./renew-turn.lua", import.meta.url),
-  (reply): readonly ReportPart[] | undefined => (reply === null ? undefined : partsIn(list(reply).map(text))),
+  (reply): readonly ReportPart[] | undefined => (reply === null ? undefined : partsOfReports(list(reply).map(text))),
   { keys: ["observer"], args: ["gateway", "forMs"] },
 );
 

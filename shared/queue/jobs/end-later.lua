@@ -20,6 +20,7 @@ local bytes = redis.call('HSTRLEN', KEYS.record, 'body')
 dropLater(load, base, name, bytes)
 redis.call('HSET', KEYS.record, 'ended', now, 'failure', ARGV.failure)
 closeJob(load, base, name, bytes, 'error', ARGV.failure, ARGV.ttl, now)
+letGo(load, {})
 -- Have a jobs process remove the job's timer.
 tellLater(base, name, made)
 return 1

@@ -53,6 +53,7 @@ for _, one in ipairs(found) do
     end
   end
 end
+letGo(load, {})
 if #gone > 0 then redis.call('ZREM', KEYS.jobs, unpack(gone)) end
 if redis.call('EXISTS', KEYS.jobs) == 0 then redis.call('SREM', KEYS.tenants, ARGV.tenant) end
 return {#found < most and -1 or from + #found - #gone, overdue}

@@ -91,7 +91,7 @@ local function nextTry(load, key, body, now)
 end
 
 -- End a job: keep the record for `ttl` ms, and the body only if the job may run again. `bytes` is
--- the size of the body.
+-- the size of the body. The caller counts the end by a later call of letGo.
 local function closeJob(load, base, name, bytes, kind, body, ttl, now)
   local key, state = jobKey(base, name), endedAs(kind, body)
   if state == 'completed' or state == 'cancelled' then
@@ -101,6 +101,8 @@ local function closeJob(load, base, name, bytes, kind, body, ttl, now)
     keepBody(load, key, bytes, string.format('%d', now + ttl))
   end
   redis.call('PEXPIRE', key, ttl)
+  local field = 'e:' .. state .. ':' .. base:match(':(.*)$')
+  endedJobs[field] = (endedJobs[field] or 0) + 1
   noteJobEvent(base, name, state, body, now)
 end
 

@@ -1,11 +1,13 @@
 -- load.lua: the counts of the queue, in requests and in bytes of their frames, for each model, each
 -- tenant, and all together. Every script that admits or ends a request includes this file.
 --   key `load:…`  hash: the sums of `m:<model>`, `t:<tenant>` and `all` (records/counts.ts); and of
---                 `g:k:<key>` and `g:t:<tenant>`, the generations of owners who may have so many
+--                 `g:k:<key>` and `g:t:<tenant>`, the generations of owners who may have so many;
+--                 of `g:j`, the requests that run jobs; and of `e:<state>:<model>`, all jobs that
+--                 have ever ended so, without bytes
 --   key `open:…`  hash: the name of each request that counts, as the outcome's key without `out:`,
 --                 with the request's bytes; for a step the first three facts of a brief request;
---                 for a brief request all facts; for a generation that counts for its owners the
---                 facts of an `owned` one (records/requests.ts)
+--                 for a brief request all facts; for a generation that counts for its owners, and
+--                 for the request of a job, the facts of an `owned` one (records/requests.ts)
 -- A request leaves the counts exactly once, because the field in `open` goes together with the
 -- bytes. So a script may let go a request that another script has let go before, or that never
 -- counted. Nothing that a person writes to these keys by hand makes a script fail: recount.lua
@@ -137,7 +139,12 @@ local function readOpen(load, names)
   return sizes
 end
 
--- Stop counting requests. Each request leaves the counts once, however often a script calls this.
+-- How many jobs have ended in this script, by the field that counts them (job.lua). The counts of
+-- requests are read and written at a job's end anyway, so these cost no command.
+local endedJobs = {}
+
+-- Stop counting requests, and count the ends of jobs. Each request leaves the counts once, however
+-- often a script calls this.
 --   names    of requests, as in `open`
 --   outside  whether the requests have ended while they may still be in the queue. A step counts
 --            until a worker has removed the entry, because the frame stays there: other steps wait
@@ -145,7 +152,7 @@ end
 --   sizes    their fields in `open`, by name, if the caller has read the fields
 --   isTaken  tells whether a worker has the request, if a caller outside of the worker knows
 local function letGo(load, names, outside, sizes, isTaken)
-  if #names == 0 then return end
+  if #names == 0 and not next(endedJobs) then return end
   local open = openKey(load)
   sizes = sizes or readOpen(load, names)
   local gone, ofTenants, seen, loads, fields, unused = {}, {}, {}, {}, {}, {}
@@ -187,8 +194,10 @@ local function letGo(load, names, outside, sizes, isTaken)
     end
   end
   writeUsage(load)
-  if #gone == 0 then return end
-  redis.call('HDEL', open, unpack(gone))
+  for field, items in pairs(endedJobs) do leave(field, -items, 0) end
+  endedJobs = {}
+  if #fields == 0 and #gone == 0 then return end
+  if #gone > 0 then redis.call('HDEL', open, unpack(gone)) end
   for tenant, left in pairs(ofTenants) do
     for _, field in ipairs(loadFields(tenant)) do leave(field, left.items, left.bytes) end
   end

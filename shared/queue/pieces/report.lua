@@ -34,7 +34,8 @@ local function foldReport(reports, past, name)
     for _, page in ipairs(redis.call('HMGET', reports, unpack(fields))) do
       for line in (page or ''):gmatch('[^\n]+') do
         local part = unpackReport(line)
-        if part and #parts < PARTS_AT_ONCE then parts[#parts + 1], subjects[#subjects + 1] = part, part.subject end
+        local isSum = part and not part.subject:find('/jobs ', 1, true)
+        if isSum and #parts < PARTS_AT_ONCE then parts[#parts + 1], subjects[#subjects + 1] = part, part.subject end
       end
     end
     local before = #parts > 0 and redis.pcall('HMGET', past, unpack(subjects)) or {}

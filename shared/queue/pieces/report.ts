@@ -37,13 +37,18 @@ export const LAST_RESPONSE = 64;
 /** Indexes of responses whose sums stand in one part, so that a part keeps its size. */
 export const RESPONSES_A_PART = 8;
 
-const numbered = ["runs", "responses", "times"] as const;
+const numbered = ["runs", "responses", "times", "jobs"] as const;
 
-/** `n` is the number of rows of a run, or the first index of responses; 0 for times. */
+/**
+ * `n` is the number of rows of a run, or the first index of responses; 0 for times and jobs. The
+ * part of jobs has how many jobs the worker holds, and says nothing once the worker is gone.
+ */
 type PartName = { readonly of: "version" } | { readonly of: (typeof numbered)[number]; readonly n: number };
 
 /** A part of the figures of a version, of one process or of the past. */
 export interface ReportPart {
+  /** Undefined for a part of the past. */
+  readonly worker?: string | undefined;
   readonly model: string;
   readonly version: string;
   readonly part: PartName;
@@ -88,9 +93,19 @@ export function addedSums(a: readonly number[] = [], b: readonly number[] = []):
   return Array.from({ length: Math.max(a.length, b.length) }, (_, i) => (a[i] ?? 0) + (b[i] ?? 0));
 }
 
-/** The parts in all values of a hash of reports. */
-export function partsIn(values: readonly string[]): ReportPart[] {
+/** The parts in the hash of the past. @param values of all fields */
+export function partsOfPast(values: readonly string[]): ReportPart[] {
   return values.flatMap(partsOfPage);
+}
+
+/** The parts in the hash of reports. @param fields each field of the hash, then its value */
+export function partsOfReports(fields: readonly string[]): ReportPart[] {
+  return fields.flatMap((field, i) => {
+    const worker = i % 2 === 0 && /^(.*) \d+$/.exec(field)?.[1];
+    return worker === false || worker === undefined
+      ? []
+      : partsOfPage(fields[i + 1] ?? "").map((part) => ({ ...part, worker }));
+  });
 }
 
 /** @returns nothing for the number of a process's pages, a load, and the text of a person */

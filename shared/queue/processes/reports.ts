@@ -19,6 +19,8 @@ export interface NamedPart {
   readonly sums: readonly number[];
   /** On `World.now()`'s clock; undefined for a part without a time. */
   readonly lastAt?: number | undefined;
+  /** Whether these are no sums, but how the process stands now. */
+  readonly isNow?: boolean;
 }
 
 /** Sums that a process reports: of a model, or of everything that it counts. */
@@ -234,7 +236,7 @@ export class ProcessReports {
 
   #sumsOf({ report }: OwnModel): readonly NamedPart[] {
     return report.parts().map((part) => {
-      const base = this.#base.get(part.subject);
+      const base = part.isNow === true ? undefined : this.#base.get(part.subject);
       return base === undefined ? part : { ...part, sums: part.sums.map((sum, place) => sum - (base[place] ?? 0)) };
     });
   }

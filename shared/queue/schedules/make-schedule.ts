@@ -13,6 +13,8 @@ export interface NewSchedule extends ScheduleName {
   /** Redis ms. */
   readonly madeAt: number;
   readonly dueAt: number;
+  /** The span of the submission, as a traceparent; absent if the submission is not sampled. */
+  readonly trace?: string | undefined;
 }
 
 /** The limits of schedules, for each tenant and together. */
@@ -26,7 +28,7 @@ const said = ["made", "known", "mismatch", "full", "too-large", "no-room"] as co
 
 const script = defineScript(new URL("./make-schedule.lua", import.meta.url), (reply) => word(reply, said), {
   keys: ["schedule", "ids", "bytes", "due"],
-  args: ["tenant", "id", "facts", "job", "asked", "madeAt", "dueAt", "most", "mostBytes", "mostBytesOfAll"],
+  args: ["tenant", "id", "facts", "job", "asked", "madeAt", "dueAt", "most", "mostBytes", "mostBytesOfAll", "trace"],
   durable: true,
 });
 
@@ -35,5 +37,5 @@ export function makeSchedule(
   schedule: NewSchedule,
   limits: ScheduleLimits,
 ): Promise<(typeof said)[number]> {
-  return script(redis, keysOf(schedule), { ...schedule, ...limits });
+  return script(redis, keysOf(schedule), { ...schedule, trace: schedule.trace ?? "", ...limits });
 }

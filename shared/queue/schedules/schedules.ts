@@ -12,6 +12,8 @@ export interface StoredSchedule {
   readonly facts: string;
   /** The client's job, unchanged. */
   readonly job: Buffer;
+  /** The span of the submission, as a traceparent; undefined if the submission is not sampled. */
+  readonly trace: string | undefined;
 }
 
 /** The keys of the scripts. */
@@ -24,8 +26,8 @@ export async function readSchedule(
   redis: RedisClient,
   { tenant, id }: ScheduleName,
 ): Promise<StoredSchedule | undefined> {
-  const [facts, job] = await redis.hmgetBuffer(scheduleKeys.schedule(tenant, id), "facts", "job");
-  return facts && job ? { facts: facts.toString("utf8"), job } : undefined;
+  const [facts, job, trace] = await redis.hmgetBuffer(scheduleKeys.schedule(tenant, id), "facts", "job", "trace");
+  return facts && job ? { facts: facts.toString("utf8"), job, trace: trace?.toString() } : undefined;
 }
 
 /**

@@ -71,10 +71,9 @@ export async function takeOverEvents(
  * Removes an entry after its work. Deletes first and acknowledges then: taking over clears a
  * deleted pending entry away, but no consumer would find an acknowledged entry that still exists.
  */
-export async function acknowledgeEvent(redis: RedisClient, { key, id }: OutboxEntry): Promise<boolean> {
-  const deleted = await redis.xdel(key, id);
+export async function acknowledgeEvent(redis: RedisClient, { key, id }: OutboxEntry): Promise<void> {
+  await redis.xdel(key, id);
   await redis.xack(key, GROUP, id);
-  return deleted > 0;
 }
 
 export async function createEventsGroup(redis: RedisClient, key: string): Promise<void> {

@@ -4,6 +4,8 @@
  * answer.
  */
 import { logKey, outcomeKey } from "#shared/queue/keys.js";
+import { readTraceparent, type SpanIds } from "#shared/trace/context.js";
+import type { Tracer } from "#shared/trace/span.js";
 import type {
   AnyRequest,
   GenerationRequest,
@@ -15,6 +17,7 @@ import { requestAddress, type AddressTerms } from "../../../admission/request-id
 import { jobLevel } from "../../../formats/kserve/queue-policy.js";
 import type { OutcomeSweeper } from "../../../outcomes/sweep.js";
 import type { OpenStream } from "../../../stream/open-stream.js";
+import { JobTrace } from "../../../trace/job-trace.js";
 import type { LineLimits } from "./line-limits.js";
 
 /** The priority of lines, as for jobs, from 1 to 9: the last. */
@@ -35,41 +38,49 @@ interface Made {
   readonly keys: Set<string>;
   /** The model of the first request; undefined before the first request. */
   model: string | undefined;
+  /** The span of the batch's submission; undefined if it is not sampled. */
+  readonly submission: SpanIds | undefined;
 }
+
+/** @returns undefined if runs of the model are not traced */
+type TracerOf = (model: string) => Tracer | undefined;
 
 export class LineInference implements Inference {
   readonly #limits: LineLimits;
   readonly #inner: Inference;
   readonly #addresses: AddressTerms;
   readonly #sweeper: Sweeper;
+  readonly #tracerOf: TracerOf | undefined;
   /** By key, the lines that a run has sent, and whose answers are not stored yet. */
   readonly #lines = new Map<string, Made>();
 
-  constructor(limits: LineLimits, inner: Inference, addresses: AddressTerms, sweeper: Sweeper) {
+  /** @param tracerOf absent without traces */
+  constructor(limits: LineLimits, inner: Inference, addresses: AddressTerms, sweeper: Sweeper, tracerOf?: TracerOf) {
     this.#limits = limits;
     this.#inner = inner;
     this.#addresses = addresses;
     this.#sweeper = sweeper;
+    this.#tracerOf = tracerOf;
   }
 
   infer(request: InferenceRequest): Promise<InferenceOutcome> {
-    this.#note(request);
-    return this.#inner.infer(inLine(request));
+    return this.#inner.infer(inLine({ ...request, ...this.#note(request) }));
   }
 
   inferLater(request: InferenceRequest): Promise<string> {
-    this.#note(request);
-    return this.#inner.inferLater(inLine(request));
+    return this.#inner.inferLater(inLine({ ...request, ...this.#note(request) }));
   }
 
   generate(request: GenerationRequest): Promise<OpenStream> {
-    this.#note(request);
-    return this.#inner.generate({ ...request, ...termsOf(request) });
+    return this.#inner.generate({ ...request, ...termsOf(request), ...this.#note(request) });
   }
 
-  /** Notes that a run sends this line. The line stays known until `release` or `forget`. */
-  begin(line: string): void {
-    this.#lines.set(line, { keys: new Set(), model: undefined });
+  /**
+   * Notes that a run sends this line. The line stays known until `release` or `forget`.
+   * @param submission the span of the batch's submission, as a traceparent
+   */
+  begin(line: string, submission?: string): void {
+    this.#lines.set(line, { keys: new Set(), model: undefined, submission: readTraceparent(submission) });
   }
 
   /** Discards the line's outcome, because the batch has stored the answer. */
@@ -85,17 +96,20 @@ export class LineInference implements Inference {
     if (model !== undefined) this.#limits.ended(batchOf(line), model);
   }
 
-  #note(request: AnyRequest): void {
+  /** @returns the trace of the line, which is one of its own, as that of a job's run */
+  #note(request: AnyRequest): Pick<AnyRequest, "trace"> | undefined {
     const [line = ""] = (request.idempotencyKey ?? "").split("\n", 1);
     const made = this.#lines.get(line);
     // The run gave the line up before this request, and would never release the line.
-    if (made === undefined) return;
+    if (made === undefined) return undefined;
     if (made.model === undefined) {
       made.model = request.model.name;
       this.#limits.begun(batchOf(line), request.model);
     }
     const address = requestAddress(request, this.#addresses);
     made.keys.add(outcomeKey(address)).add(logKey(address));
+    const tracer = made.submission && this.#tracerOf?.(request.model.name);
+    return tracer && { trace: new JobTrace(tracer, made.submission) };
   }
 }
 

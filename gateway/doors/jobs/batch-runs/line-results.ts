@@ -72,7 +72,7 @@ export class LineResults {
   /** Notes that the run sends a line under this key. */
   asking(key: string): void {
     this.#asked.add(key);
-    this.#inference.begin(key);
+    this.#inference.begin(key, this.#record.batch.trace);
   }
 
   note({ number, text, isGood, key }: LineResult): void {
