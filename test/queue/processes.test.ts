@@ -59,7 +59,14 @@ describe("the note of a process", () => {
     expect((await readProcesses(lab.redis)).map(({ name }) => name)).toEqual(["a", "b"]);
     const { own } = await readReports(lab.redis, "a");
     expect(own).toEqual([
-      { model: "m", version: "1", part: { of: "version" }, last: 0, sums: [0, 2, 0, 0, 7_000, 0, 0, 0, 0, 0, 0] },
+      {
+        worker: "a",
+        model: "m",
+        version: "1",
+        part: { of: "version" },
+        last: 0,
+        sums: [0, 2, 0, 0, 7_000, 0, 0, 0, 0, 0, 0],
+      },
     ]);
     expect((await readReports(lab.redis, "c")).own).toEqual([]);
     a.fail();

@@ -66,7 +66,8 @@ describe("the load of a worker", () => {
     await running.fleet.workers[0]?.terminate();
     expect(await running.redis.hexists(registryKeys.reports, field)).toBe(0);
     expect(await running.redis.exists(registryKeys.past)).toBe(1);
-    expect(await workersNow()).toEqual([]);
+    // The gateway hears of it with its next look at the workers.
+    await expect.poll(workersNow, { timeout: 10_000 }).toEqual([]);
     expect(await cpuOf("accumulate")).toBe(0);
   });
 });
