@@ -5,7 +5,6 @@
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import type { Announcement, ServedModel } from "#shared/contract/announcement.js";
-import type { ModelConfig } from "#shared/model/config.js";
 import { loadGenerator, type GeneratorSettings, type LoadedGenerator } from "./streams/load.js";
 import { configJson } from "./models/pbtxt/config-json.js";
 import { LoadError } from "./thread/load-error.js";
@@ -20,8 +19,7 @@ import { withoutPaths } from "./onnx/error-text.js";
 import { placementText, type Placement } from "./onnx/providers.js";
 import { servedOf, servingOf, unsupported, type ServingModel } from "./tensors/serving.js";
 import { warmUp } from "./tensors/warm-up.js";
-import { intraOpThreads } from "./onnx/thread-count.js";
-import type { SessionOptions } from "./onnx/graph.js";
+import { configuredOptions } from "./onnx/session-options.js";
 
 interface LoadedTensorModel {
   readonly kind: "tensors";
@@ -174,7 +172,13 @@ async function loadVersion(
   onFatal: (reason: string) => void,
 ): Promise<LoadedTensorModel> {
   const executeDelayMs = Number(found.config.parameters["execute_delay_ms"]?.string_value ?? 0);
-  const options = { ...sessionOptions(settings, found.config, file), placement, turns: device.turns, executeDelayMs };
+  const options = {
+    ...configuredOptions(settings.BATON_INTRA_OP_THREADS, found.config),
+    modelFile: file,
+    placement,
+    turns: device.turns,
+    executeDelayMs,
+  };
   const host = await startModel(options, onFatal);
   try {
     const { config: complete, inferred, warnings: rewritten } = resolveModel(found, host.graph);
@@ -199,32 +203,6 @@ async function loadVersion(
     await host.close();
     throw error;
   }
-}
-
-/**
- * ONNX Runtime's words for the values of `optimization.graph.level`; any other value means "all".
- */
-const graphLevels: Readonly<Record<number, SessionOptions["graphOptimization"]>> = {
-  [-1]: "basic",
-  1: "extended",
-  2: "disabled",
-};
-
-/**
- * The model's own configuration wins over the worker's settings, as in Triton: the parameter
- * `intra_op_thread_count`, and `optimization.graph.level`.
- */
-function sessionOptions(
-  settings: WorkerConfig,
-  config: ModelConfig,
-  modelFile: string,
-): Omit<SessionOptions, "placement" | "turns"> {
-  const wanted = Number(config.parameters["intra_op_thread_count"]?.string_value ?? settings.BATON_INTRA_OP_THREADS);
-  return {
-    modelFile,
-    intraOpThreads: intraOpThreads(wanted),
-    graphOptimization: graphLevels[config.optimization?.graph?.level ?? 0] ?? "all",
-  };
 }
 
 async function digestOf(config: string, file: string): Promise<string> {

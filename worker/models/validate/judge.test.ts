@@ -54,6 +54,10 @@ describe("judge", () => {
     "model_transaction_policy { decoupled: false }",
     "input { name: 'A' dims: 1 reshape { } } output { name: 'B' dims: 1 reshape { shape: [ ] } }",
     "parameters { key: 'intra_op_thread_count' value { string_value: '2' } }",
+    "parameters { key: 'inter_op_thread_count' value { string_value: '2' } }",
+    "parameters { key: 'execution_mode' value { string_value: '1' } }",
+    "parameters { key: 'enable_mem_arena' value { string_value: 'off' } }",
+    "parameters { key: 'enable_mem_pattern' value { string_value: 'True' } }",
   ])("finds nothing in %j", (text) => {
     expect(judged(text)).toEqual([]);
   });
@@ -82,6 +86,10 @@ describe("judge", () => {
       "parameters['intra_op_thread_count']",
       "parameters { key: 'intra_op_thread_count' value { string_value: 'all' } }",
     ],
+    ["parameters['inter_op_thread_count']", "parameters { key: 'inter_op_thread_count' value { string_value: '-1' } }"],
+    ["parameters['execution_mode']", "parameters { key: 'execution_mode' value { string_value: '2' } }"],
+    ["parameters['enable_mem_arena']", "parameters { key: 'enable_mem_arena' value { string_value: 'yes' } }"],
+    ["parameters['enable_mem_pattern']", "parameters { key: 'enable_mem_pattern' value { string_value: '2' } }"],
     ["parameters['checkpoint_history']", "parameters { key: 'checkpoint_history' value { string_value: '0' } }"],
     ["parameters['execute_delay_ms']", "parameters { key: 'execute_delay_ms' value { string_value: '0.5' } }"],
     ["parameters['execute_delay_ms']", "parameters { key: 'execute_delay_ms' value { string_value: '10000' } }"],
@@ -125,7 +133,6 @@ describe("judge", () => {
     ["optimization.eager_batching", "optimization { eager_batching: true }"],
     ["optimization.cuda.graphs", "optimization { cuda { graphs: true } }"],
     ["optimization.cuda.graph_spec", "optimization { cuda { graph_spec { } } }"],
-    ["parameters['execution_mode']", "parameters { key: 'execution_mode' value { string_value: '1' } }"],
     ["parameters['intra_op_threads']", "parameters { key: 'intra_op_threads' value { string_value: '1' } }"],
   ])("warns of %s", (field, text) => {
     expect(judged(text)).toEqual([expect.stringMatching(/^\S+ has no effect/)]);

@@ -5,6 +5,7 @@
  * compares this table with the schema, so that a new field needs a verdict.
  */
 import type { TensorReshape } from "#shared/model/config.js";
+import { executionMode, tritonBoolean } from "../../onnx/session-options.js";
 
 type Decision =
   /** Baton reads and obeys the field. The checks beside this file refuse bad values. */
@@ -31,6 +32,9 @@ export interface Verdicts {
 }
 
 const obeyed = new Verdict({ kind: "obeyed" });
+/** Obeyed if `allowed` says so, and refused otherwise. */
+const checked = (why: string, allowed: (value: unknown) => boolean): Verdict =>
+  new Verdict({ kind: "refused", why, allowed });
 const needless = (why: string): Verdict => new Verdict({ kind: "needless", why });
 const refused = (why: string): Verdict => new Verdict({ kind: "refused", why });
 const warned = (why: string, allowed?: (value: unknown) => boolean): Verdict =>
@@ -209,58 +213,52 @@ export const generatorVerdicts: Verdicts = {
   model_transaction_policy: { decoupled: needless("a generator answers with one response, or with a stream of them") },
 };
 
+const aBoolean = "it must be true, on or 1, or false, off or 0";
+const isThreadCount = (value: unknown): boolean => /^\d{1,4}$/.test(String(value));
 const performance = "Baton does not set this option of ONNX Runtime; it changes no answer";
 const notThere = refused("this is not there yet, and the model would answer otherwise without it");
 
 /**
  * The verdicts on `parameters`, by key. A key that ends in ":" stands for all that begin with it.
  */
-const parameterVerdicts: Readonly<Record<string, Verdict>> = {
-  intra_op_thread_count: new Verdict({
-    kind: "refused",
-    why: "it must be a whole number, 0 for as many as there are cores but one",
-    allowed: (value) => /^\d{1,4}$/.test(String(value)),
-  }),
-  inter_op_thread_count: warned(performance),
-  execution_mode: warned(performance),
-  enable_mem_arena: warned(performance),
-  enable_mem_pattern: warned(performance),
+export const parameterVerdicts: Readonly<Record<string, Verdict>> = {
+  intra_op_thread_count: checked("it must be a whole number, 0 for as many as there are cores but one", isThreadCount),
+  inter_op_thread_count: checked("it must be a whole number, 0 for ONNX Runtime's choice", isThreadCount),
+  execution_mode: checked(
+    "it must be 0, one operator after the other, or 1, branches of the graph side by side",
+    (value) => executionMode(String(value)) !== undefined,
+  ),
+  enable_mem_arena: checked(aBoolean, (value) => tritonBoolean(String(value)) !== undefined),
+  enable_mem_pattern: checked(aBoolean, (value) => tritonBoolean(String(value)) !== undefined),
   "memory.enable_memory_arena_shrinkage": warned(performance),
   "session.use_device_allocator_for_initializers": warned(performance),
   cudnn_conv_algo_search: warned(onlyGpu),
   gpu_mem_limit: warned(onlyGpu),
   arena_extend_strategy: warned(onlyGpu),
   do_copy_in_default_stream: warned(onlyGpu),
-  implicit_start: new Verdict({
-    kind: "refused",
-    why: "it must be 'true', and a request of an unknown id begins its sequence without START, or 'false'",
-    allowed: (value) => value === "true" || value === "false",
-  }),
-  "batch_axis:": new Verdict({
-    kind: "refused",
-    why: "it must be the number of an axis of the graph's tensor, from 0",
-    allowed: (value) => /^\d{1,2}$/.test(String(value)),
-  }),
+  implicit_start: checked(
+    "it must be 'true', and a request of an unknown id begins its sequence without START, or 'false'",
+    (value) => value === "true" || value === "false",
+  ),
+  "batch_axis:": checked("it must be the number of an axis of the graph's tensor, from 0", (value) =>
+    /^\d{1,2}$/.test(String(value)),
+  ),
   "constant_input:": obeyed,
   iterate_while: notThere,
   "feed:": notThere,
   max_iterations: notThere,
-  checkpoint_history: new Verdict({
-    kind: "refused",
-    why: "it must be a whole number from 1 to 999, of checkpoints that are kept of a sequence",
-    allowed: (value) => /^[1-9]\d{0,2}$/.test(String(value)),
-  }),
-  execute_delay_ms: new Verdict({
-    kind: "refused",
+  checkpoint_history: checked(
+    "it must be a whole number from 1 to 999, of checkpoints that are kept of a sequence",
+    (value) => /^[1-9]\d{0,2}$/.test(String(value)),
+  ),
+  execute_delay_ms: checked(
     // A run without an answer for 30 s counts as hung (worker/thread/guard.ts).
-    why: "it must be a whole number from 1 to 9999, of ms that each run of the model takes at least",
-    allowed: (value) => /^[1-9]\d{0,3}$/.test(String(value)),
-  }),
-  takes_states_of: new Verdict({
-    kind: "refused",
-    why: "it must be '*', or numbers of versions with commas between them, such as '1,2'",
-    allowed: (value) => /^(\*|[1-9]\d*(,[1-9]\d*)*)$/.test(String(value)),
-  }),
+    "it must be a whole number from 1 to 9999, of ms that each run of the model takes at least",
+    (value) => /^[1-9]\d{0,3}$/.test(String(value)),
+  ),
+  takes_states_of: checked("it must be '*', or numbers of versions with commas between them, such as '1,2'", (value) =>
+    /^(\*|[1-9]\d*(,[1-9]\d*)*)$/.test(String(value)),
+  ),
 };
 
 const unknownParameter = warned("no parameter of this name is known");
