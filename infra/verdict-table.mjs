@@ -32,7 +32,10 @@ function rowsOf(verdicts, path) {
   );
 }
 
-/** @type {(one: Verdict | Verdicts) => one is Verdict} */
+/**
+ * @param {Verdict | Verdicts} one
+ * @returns {one is Verdict}
+ */
 const isVerdict = (one) => "decision" in one && "kind" in one.decision;
 
 /**

@@ -15,7 +15,8 @@ import { spentOf } from "../lane/spent.js";
 import type { Begin } from "./begin.js";
 import { withoutPaths } from "../onnx/error-text.js";
 import { split, stack } from "./stack.js";
-import type { ServingModel, StateSpec } from "./serving.js";
+import { reshaped, type Reshapes } from "./reshape.js";
+import type { Layouts, ServingModel, StateSpec } from "./serving.js";
 import type { RunResult } from "./host.js";
 import type { Pieces } from "./memory.js";
 import type { WantedOutput } from "./protocol.js";
@@ -224,6 +225,7 @@ function requestedOutputs({ request }: Held): readonly string[] {
 function inputTensors(model: ServingModel, batch: readonly Runnable[]): Pieces[] {
   const { inputs } = model.layouts;
   const { batched } = model.batching;
+  const asGraph = (tensor: Tensor) => inShape(tensor, model.reshapes?.inputs, inputs);
   const requests = batch[0]?.held.request.tensors ?? [];
   const rows = batch.map(({ held }) => held.rows);
   const ofEach = (tensorOf: (one: Runnable) => Tensor) => {
@@ -240,10 +242,17 @@ function inputTensors(model: ServingModel, batch: readonly Runnable[]): Pieces[]
   };
   return [
     ...model.constants.map(ofEachRow),
-    ...requests.map((_, i) => ofEach(({ held }) => pick(held.request.tensors, i))),
+    ...requests.map((_, i) => ofEach(({ held }) => asGraph(pick(held.request.tensors, i)))),
     ...model.states.map((spec, i) => ofEach(({ states }) => (states ? pick(states, i) : initial(spec)))),
     ...model.controls.map((control) => ofEach(({ held }) => controlTensor(control, held.delivery, batched))),
   ];
+}
+
+/** The tensor in the shape that the graph or the client has for it. */
+function inShape(tensor: Tensor, reshapes: Reshapes | undefined, layouts: Layouts): Tensor {
+  const reshape = reshapes?.get(tensor.name);
+  if (reshape === undefined) return tensor;
+  return { ...tensor, shape: reshaped(tensor.shape, reshape, layouts.has(tensor.name)) };
 }
 
 function initial({ input, datatype, initialShape, initial }: StateSpec): Tensor {
@@ -288,8 +297,12 @@ function takeApart(
   const msARow = ranMs / rows.reduce((sum, count) => sum + count, 0);
   let parts: Map<string, Tensor[]>;
   try {
+    const layouts = model.layouts.outputs;
     parts = new Map(
-      outputs.map((output) => [output.name, split(output, rows, model.layouts.outputs.get(output.name))]),
+      outputs.map((output) => {
+        const own = split(output, rows, layouts.get(output.name));
+        return [output.name, own.map((part) => inShape(part, model.reshapes?.outputs, layouts))];
+      }),
     );
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);

@@ -16,6 +16,7 @@ import { batchAxisOf } from "../onnx/batch-axis.js";
 import type { GraphMetadata, GraphTensor } from "../onnx/graph.js";
 import type { Batching } from "../lane/holdings.js";
 import type { BatchLimits } from "./plan.js";
+import { reshapesOf, type ModelReshapes } from "./reshape.js";
 import type { Layout } from "./stack.js";
 import type { ModelHost } from "./host.js";
 
@@ -60,6 +61,8 @@ export interface ServingModel {
    * all requests of a batch share it.
    */
   readonly layouts: { readonly inputs: Layouts; readonly outputs: Layouts };
+  /** Tensors whose shape in requests and answers is not the graph's; absent without any. */
+  readonly reshapes?: ModelReshapes | undefined;
   /** Inputs with the same value for all requests, each with one row if the input has rows. */
   readonly constants: readonly Tensor[];
   readonly limits: BatchLimits;
@@ -102,6 +105,7 @@ export function servingOf(
     name: config.name,
     batching: { batched, shared: sharedInputs(config, layouts.inputs) },
     layouts,
+    reshapes: reshapesOf(config),
     constants,
     limits: batchLimits(config),
     candidates: candidates(config),

@@ -4,7 +4,6 @@
  * refuses a model that sets the field. If ignoring a field changes no answer, Baton warns. A test
  * compares this table with the schema, so that a new field needs a verdict.
  */
-import type { TensorReshape } from "#shared/model/config.js";
 import { executionMode, tritonBoolean } from "../../onnx/session-options.js";
 
 type Decision =
@@ -43,13 +42,6 @@ const warned = (why: string, allowed?: (value: unknown) => boolean): Verdict =>
 const noMetrics = "there are no metrics yet";
 const onlyGpu = "it tunes copies to and from a GPU, and changes no answer";
 const ownAnswers = "each HTTP request gets its own answer, so nobody sees their order";
-const noReshape = "let dims say the shape that the graph has";
-/** A number for each row has no dims in the graph, and `dims: 1` in requests: see tensors.ts. */
-const reshape = new Verdict({
-  kind: "refused",
-  why: noReshape,
-  allowed: (value) => (value as TensorReshape).shape.length === 0,
-});
 
 const rateLimiter: Verdicts = {
   resources: warned("no rate limiter runs, as in Triton unless it is turned on"),
@@ -144,7 +136,7 @@ const input: Verdicts = {
   data_type: obeyed,
   format: needless("Triton checks no more of it than that there are three dims, and so does Baton"),
   dims: obeyed,
-  reshape,
+  reshape: obeyed,
   is_shape_tensor: obeyed,
   allow_ragged_batch: refused("requests of different shapes run in batches of their own without it"),
   optional: refused("list only inputs that every request gives"),
@@ -155,7 +147,7 @@ const output: Verdicts = {
   name: obeyed,
   data_type: obeyed,
   dims: obeyed,
-  reshape,
+  reshape: obeyed,
   label_filename: needless("labels are for the classification extension, and a request for it is refused"),
   is_shape_tensor: obeyed,
   is_non_linear_format_io: obeyed,
@@ -202,8 +194,8 @@ export const generatorVerdicts: Verdicts = {
   platform: warned(ownEngine, (platform) => platform === "onnxruntime_onnx"),
   backend: warned(ownEngine, (backend) => backend === "onnxruntime"),
   version_policy: warned("a generator's folder has one version"),
-  input: { ...input, reshape: refused(noReshape) },
-  output: { ...output, reshape: refused(noReshape) },
+  input: { ...input, reshape: refused("a text has one shape") },
+  output: { ...output, reshape: refused("a text has one shape") },
   max_batch_size: warned("a request has one text, and more of them run together anyway", (size) => size === 1),
   optimization: warned(ownEngine),
   dynamic_batching: warned(ownBatches),
