@@ -18,7 +18,8 @@ import { placementsOf, type Device, type WantedPlace } from "./devices/device.js
 import { withoutPaths } from "./onnx/error-text.js";
 import { placementText, type Placement } from "./onnx/providers.js";
 import { servedOf, servingOf, unsupported, type ServingModel } from "./tensors/serving.js";
-import { warmUp } from "./tensors/warm-up.js";
+import { samplesOf } from "./tensors/samples.js";
+import { runSamples, warmUp } from "./tensors/warm-up.js";
 import { configuredOptions } from "./onnx/session-options.js";
 
 interface LoadedTensorModel {
@@ -191,6 +192,7 @@ async function loadVersion(
     const serving = { ...servingOf(complete, host.graph, { initialStates, constants }), version, host };
     const served = servedOf(complete, host.graph, version, digest, printed);
     const compared = await compareWithCpu(serving, served, options, settings.BATON_GPU_TOLERANCE, onFatal);
+    await runSamples(samplesOf(serving, served, complete, found.warmUpFiles));
     const ran = await warmUp(serving, served, found.warmUp);
     const warnings = [...found.warnings, ...rewritten, ...compared, ...ran];
     return {

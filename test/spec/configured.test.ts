@@ -3,43 +3,17 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { input as inputOf, node, output as outputOf } from "../../infra/tutorial/onnx-file.mjs";
-import { makeModels, type MadeModel } from "../support/fleet/made-model.js";
+import { configured, misconfigured } from "../fixtures/configured.js";
+import { makeModels } from "../support/fleet/made-model.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { ask, input } from "./ask.js";
 
-const float = (name: string, dims: string, more = "") =>
-  `{ name: "${name}" data_type: TYPE_FP32 dims: ${dims} ${more} }`;
-
-const models: Readonly<Record<string, MadeModel>> = {
-  transposes: {
-    graph: [
-      inputOf("X", ["batch", 2, 3]),
-      outputOf("Y", ["batch", 3, 2]),
-      node("Transpose", ["X"], ["Y"], { perm: [0, 2, 1] }),
-    ],
-    config: `max_batch_size: 8
-input ${float("X", "6", "reshape { shape: [ 2, 3 ] }")}
-output ${float("Y", "[ 1, 6 ]", "reshape { shape: [ 3, 2 ] }")}
-dynamic_batching { max_queue_delay_microseconds: 20000 preferred_batch_size: 3 }`,
-  },
-  "transposes-any": {
-    graph: [
-      inputOf("X", [1, "rows", 1, "columns"]),
-      outputOf("Y", ["columns", "rows"]),
-      node("Transpose", ["X"], ["T"], { perm: [0, 2, 3, 1] }),
-      node("Squeeze", ["T"], ["Y"]),
-    ],
-    config: `input ${float("X", "[ -1, -1 ]", "reshape { shape: [ 1, -1, 1, -1 ] }")}
-output ${float("Y", "[ -1, 1, -1 ]", "reshape { shape: [ -1, -1 ] }")}`,
-  },
-};
-
 const repository = mkdtempSync(join(tmpdir(), "baton-configured-"));
 afterAll(() => rmSync(repository, { recursive: true }));
-makeModels(repository, models);
+makeModels(repository, configured);
+makeModels(repository, Object.fromEntries(Object.entries(misconfigured).map(([name, { model }]) => [name, model])));
 
-const running = useFleet({ repository, models: [], serving: Object.keys(models) });
+const running = useFleet({ repository, models: [], serving: Object.keys(configured) });
 
 interface Printed {
   readonly outputs: readonly { readonly shape: readonly number[]; readonly data: readonly number[] }[];
@@ -84,4 +58,37 @@ describe("reshape", () => {
       output: [{ name: "Y", dims: [1, 6], reshape: { shape: [3, 2] } }],
     });
   });
+});
+
+describe("a warm-up", () => {
+  it("runs before the model serves, and leaves no trace in sequences", async () => {
+    expect((await ask(running.url, "warm-picks", { inputs: [input("I", "INT64", [1, 1], [2])] })).outputs["Y"]).toEqual(
+      [12],
+    );
+    const step = (flags: Record<string, unknown>) =>
+      ask(running.url, "warm-sums", { parameters: flags, inputs: [input("X", "FP32", [1, 1], [2])] });
+    // The made-up sequences had the ids 1 and 2.
+    expect((await step({ sequence_id: 1 })).error).toMatch(/must specify the START flag|START/);
+    expect((await step({ sequence_id: 1, sequence_start: true })).outputs["Y"]).toEqual([2]);
+    expect((await step({ sequence_id: 1 })).outputs["Y"]).toEqual([4]);
+    expect(await json("/v2/models/warm-sums/config")).toMatchObject({
+      model_warmup: [{ name: "begins", batch_size: 2, count: 3, inputs: { X: { random_data: true } } }],
+    });
+  });
+});
+
+interface Index {
+  readonly name: string;
+  readonly reason?: string;
+}
+
+describe("a fault of a configuration", () => {
+  it.each(Object.entries(misconfigured))(
+    "fails the load of %s with a reason in the repository's index",
+    async (name, { reason }) => {
+      const response = await fetch(`${running.url}/v2/repository/index`, { method: "POST" });
+      const index = (await response.json()) as readonly Index[];
+      expect(index.find((one) => one.name === name)?.reason).toMatch(reason);
+    },
+  );
 });

@@ -15,6 +15,7 @@ import { LoadError } from "../thread/load-error.js";
 import { modelConfig } from "./pbtxt/schema.js";
 import { defaultMessage, MAX_CONFIG_BYTES } from "./pbtxt/text-format.js";
 import { genuine, readConfigText, rewriteValues, type ReadConfig } from "./validate/tutorial.js";
+import { readWarmUpFiles, type WarmUpFiles } from "./warm-up-files.js";
 import { validateConfig } from "./validate/validate.js";
 
 const CONFIG = "config.pbtxt";
@@ -47,6 +48,7 @@ export interface FoundModel {
   readonly stateNames: ReadonlySet<string>;
   /** Batch sizes to run before the worker serves the model. */
   readonly warmUp: readonly number[];
+  readonly warmUpFiles: WarmUpFiles;
   /**
    * A sentence for each deviation from the written configuration: fields read as others, fields
    * without effect that change no answer, and strings that a state's file lacks.
@@ -142,6 +144,7 @@ async function scanModel(
   validateConfig(config, gpus);
   const unheard = judge(written);
   const { initialStates, warnings: lacking } = await readInitialStates(directory, config);
+  const warmUpFiles = await readWarmUpFiles(directory, config);
   const versions: ScannedVersion[] = [];
   for (const version of chosen) versions.push(await scanVersion(directory, version, config.default_model_filename));
   const { instance_group: groups } = completeDefaults(written, { ...facts, gpus: [] });
@@ -156,6 +159,7 @@ async function scanModel(
     initialStates,
     stateNames,
     warmUp,
+    warmUpFiles,
     warnings: [...warnings, ...unheard, ...lacking],
   };
 }

@@ -173,7 +173,7 @@ export const verdicts: Verdicts = {
   cc_model_filenames: warned("every worker loads default_model_filename"),
   metric_tags: warned(noMetrics),
   parameters: obeyed,
-  model_warmup: warned("no warm-up is run, so the first requests may take longer"),
+  model_warmup: obeyed,
   model_operations: { op_library_filename: refused("custom operators are not loaded; use ONNX Runtime's own") },
   model_transaction_policy: { decoupled: refused("an ONNX model answers each request once") },
   model_repository_agents: {
@@ -202,6 +202,7 @@ export const generatorVerdicts: Verdicts = {
   sequence_batching: refused("a conversation is a sequence of any generator, and needs no configuration"),
   default_model_filename: refused("the files in the folder 'onnx' have the names that exporters give them"),
   parameters: warned("a request's own parameters say how its text is made"),
+  model_warmup: warned("the samples of a generator would be tensors, which it does not take"),
   model_transaction_policy: { decoupled: needless("a generator answers with one response, or with a stream of them") },
 };
 
