@@ -12,7 +12,7 @@ interface FleetView {
 
 const extra = `
 response_cache { enable: true }
-instance_group { count: 4 kind: KIND_CPU }
+instance_group { host_policy: "one" kind: KIND_CPU }
 `;
 const unknown = "dynamic_batching { } model_transaction_policy { decoupled: true } batch_input { }";
 /** Triton's own tests begin a state like this, from a file of four bytes for any type. */
@@ -59,7 +59,7 @@ describe("a configuration that is not obeyed", () => {
   it("is warned of by the name of its fields where it changes no answer", async () => {
     const { models } = await view();
     const warnings = [
-      expect.stringContaining("instance_group[0].count has no effect: "),
+      expect.stringContaining("instance_group[0].host_policy has no effect: "),
       expect.stringContaining("response_cache.enable has no effect: "),
     ];
     expect(models.find(({ name }) => name === "echo-fp32")?.warnings).toEqual(warnings);

@@ -5,7 +5,9 @@ import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { configured, misconfigured } from "../fixtures/configured.js";
 import { makeModels } from "../support/fleet/made-model.js";
+import { makeRepository, ownConfig } from "../support/fleet/repository.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
+import { metricsOf, scrape } from "../metrics/scrape.js";
 import { ask, input } from "./ask.js";
 
 const repository = mkdtempSync(join(tmpdir(), "baton-configured-"));
@@ -13,7 +15,14 @@ afterAll(() => rmSync(repository, { recursive: true }));
 makeModels(repository, configured);
 makeModels(repository, Object.fromEntries(Object.entries(misconfigured).map(([name, { model }]) => [name, model])));
 
-const running = useFleet({ repository, models: [], serving: Object.keys(configured) });
+makeRepository(repository, ["slow"], { slow: `${ownConfig("slow")}\ninstance_group { count: 2 kind: KIND_CPU }` });
+
+const running = useFleet({
+  repository,
+  models: [],
+  serving: [...Object.keys(configured), "slow"],
+  env: { BATON_METRICS_PORT: "0" },
+});
 
 interface Printed {
   readonly outputs: readonly { readonly shape: readonly number[]; readonly data: readonly number[] }[];
@@ -24,6 +33,12 @@ async function infer(model: string, inputs: readonly unknown[]): Promise<Printed
   const body = JSON.stringify({ inputs });
   const response = await fetch(`${running.url}/v2/models/${model}/infer`, { method: "POST", body });
   return ((await response.json()) as Printed).outputs;
+}
+
+/** The samples of the worker's page. */
+async function samples(): Promise<ReadonlyMap<string, number>> {
+  const [worker] = running.fleet.workers;
+  return (await scrape(await metricsOf(worker ?? expect.fail("there is a worker")))).samples;
 }
 
 async function json(path: string): Promise<unknown> {
@@ -73,6 +88,43 @@ describe("a warm-up", () => {
     expect((await step({ sequence_id: 1 })).outputs["Y"]).toEqual([4]);
     expect(await json("/v2/models/warm-sums/config")).toMatchObject({
       model_warmup: [{ name: "begins", batch_size: 2, count: 3, inputs: { X: { random_data: true } } }],
+    });
+  });
+});
+
+describe("instances", () => {
+  it("run side by side in one worker: a short request overtakes a long one", async () => {
+    const ended: string[] = [];
+    const run = async (name: string, rounds: number) => {
+      await ask(running.url, "slow", { inputs: [input("N", "INT64", [1], [rounds])] });
+      ended.push(name);
+    };
+    const long = run("long", 4_000);
+    const underWay = 'baton_held_requests{model="slow",version="1",stage="running"}';
+    await expect.poll(async () => (await samples()).get(underWay)).toBe(1);
+    await run("short", 1);
+    await long;
+    expect(ended).toEqual(["short", "long"]);
+  });
+
+  it("keep the order of each sequence", async () => {
+    const sum = async (id: number) => {
+      const sums: unknown[] = [];
+      for (let step = 1; step <= 12; step++) {
+        const parameters = { sequence_id: id, sequence_start: step === 1, sequence_end: step === 12 };
+        const inputs = [input("X", "FP32", [1, 1], [step * id])];
+        sums.push((await ask(running.url, "instances-sums", { parameters, inputs })).outputs["Y"]?.[0]);
+      }
+      return sums;
+    };
+    const ids = Array.from({ length: 24 }, (_, i) => i + 1);
+    const expected = ids.map((id) => Array.from({ length: 12 }, (_, i) => (id * (i + 1) * (i + 2)) / 2));
+    expect(await Promise.all(ids.map(sum))).toEqual(expected);
+    expect(await json("/v2/models/instances-sums/config")).toMatchObject({
+      instance_group: [
+        { name: "instances-sums_0", kind: "KIND_CPU", count: 2 },
+        { name: "more", kind: "KIND_CPU", count: 1 },
+      ],
     });
   });
 });

@@ -5,7 +5,7 @@
 import { readdir, realpath } from "node:fs/promises";
 import { join, sep } from "node:path";
 import type { ModelConfig, VersionPolicy } from "#shared/model/config.js";
-import { completeDefaults, type DirectoryFacts } from "./validate/complete.js";
+import { completeDefaults, groupsOfDigest, type DirectoryFacts } from "./validate/complete.js";
 import { generatorConfig, type GeneratorConfig } from "./generator-config.js";
 import { looksLikeGenerator, readGeneratorFolder, type GeneratorFolder } from "./generator-folder.js";
 import { readInitialStates, type InitialStates } from "./initial-state.js";
@@ -36,10 +36,7 @@ export interface FoundModel {
    */
   readonly config: ModelConfig;
   readonly facts: DirectoryFacts;
-  /**
-   * The instance groups as a worker without a GPU completes them. The digest uses these groups, so
-   * that workers with GPUs and without serve the same model.
-   */
+  /** The instance groups for the digest: see `groupsOfDigest`. */
   readonly groups: ModelConfig["instance_group"];
   /** Chosen by the version policy, ascending; at least one. */
   readonly versions: readonly ScannedVersion[];
@@ -147,14 +144,13 @@ async function scanModel(
   const warmUpFiles = await readWarmUpFiles(directory, config);
   const versions: ScannedVersion[] = [];
   for (const version of chosen) versions.push(await scanVersion(directory, version, config.default_model_filename));
-  const { instance_group: groups } = completeDefaults(written, { ...facts, gpus: [] });
   return {
     kind: "found",
     name,
     directory,
     config,
     facts,
-    groups,
+    groups: groupsOfDigest(written, facts),
     versions,
     initialStates,
     stateNames,

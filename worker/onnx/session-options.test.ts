@@ -7,7 +7,7 @@ import { configuredOptions, executionMode, tritonBoolean } from "./session-optio
 import { makeTurns } from "./turns.js";
 
 const withParameters = (parameters: Readonly<Record<string, string>>) =>
-  configuredOptions(3, {
+  configuredOptions(3, 1, {
     parameters: Object.fromEntries(Object.entries(parameters).map(([key, value]) => [key, { string_value: value }])),
   });
 

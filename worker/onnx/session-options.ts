@@ -20,16 +20,18 @@ const graphLevels: Readonly<Record<number, SessionOptions["graphOptimization"]>>
 
 /**
  * @param threads the worker's setting for threads inside one operator, 0 for all cores but one
+ * @param instances of the model that share the cores
  * @param config whose parameters have been judged (`validate/verdicts.ts`)
  */
 export function configuredOptions(
   threads: number,
+  instances: number,
   { parameters, optimization }: Pick<ModelConfig, "parameters" | "optimization">,
 ): ConfiguredOptions {
   const given = (key: string): string | undefined => parameters[key]?.string_value;
   const [mode, arena, pattern] = [given("execution_mode"), given("enable_mem_arena"), given("enable_mem_pattern")];
   return {
-    intraOpThreads: intraOpThreads(Number(given("intra_op_thread_count") ?? threads)),
+    intraOpThreads: intraOpThreads(Number(given("intra_op_thread_count") ?? threads), instances),
     interOpThreads: Number(given("inter_op_thread_count") ?? 0),
     executionMode: mode === undefined ? undefined : executionMode(mode),
     memoryArena: arena === undefined ? undefined : tritonBoolean(arena),

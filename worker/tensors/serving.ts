@@ -75,6 +75,8 @@ export interface ServingModel {
   /** How many checkpoints to keep of a sequence, the newest included. */
   readonly history: number;
   readonly host: ModelHost;
+  /** Further instances of the model, each with a session and a thread; absent if there are none. */
+  readonly others?: readonly ModelHost[];
 }
 
 /**
@@ -97,7 +99,7 @@ export function servingOf(
   config: ModelConfig,
   graph: GraphMetadata,
   { initialStates, constants }: { initialStates: ReadonlyMap<string, Buffer>; constants: readonly Tensor[] },
-): Omit<ServingModel, "host" | "version"> {
+): Omit<ServingModel, "host" | "others" | "version"> {
   const batched = config.max_batch_size > 0;
   const sequence = config.sequence_batching;
   const layouts = { inputs: layoutsOf(config, graph.inputs), outputs: layoutsOf(config, graph.outputs) };
@@ -119,6 +121,7 @@ export function servingOf(
 /**
  * @param digest of the facts that decide the model's answers
  * @param printed the configuration for clients to see
+ * @param instances how many batches a worker runs at once
  */
 export function servedOf(
   config: ModelConfig,
@@ -126,6 +129,7 @@ export function servedOf(
   version: string,
   digest: string,
   printed: Record<string, unknown>,
+  instances = 1,
 ): ServedModel {
   const sequence = config.sequence_batching;
   const corrid = sequence && controls(sequence).find(({ kind }) => kind === "corrid");
@@ -156,7 +160,7 @@ export function servedOf(
         ...(corrid && { corrid: { tensor: corrid.tensor, datatype: corrid.datatype } }),
       },
     }),
-    takes: Math.min(2 * Math.max(1, batchLimits(config).maxBatchSize), candidates(config) ?? Infinity),
+    takes: Math.min(2 * instances * Math.max(1, batchLimits(config).maxBatchSize), candidates(config) ?? Infinity),
     config: printed,
     digest,
   };

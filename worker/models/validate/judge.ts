@@ -13,7 +13,6 @@ import { generatorVerdicts, parameterVerdict, Verdict, verdicts, type Verdicts }
 export function judge(config: ModelConfig): string[] {
   return warningsOf([
     ...judgeMessage(modelConfig, { ...config }, verdicts, ""),
-    ...judgeGroups(config),
     ...judgeLevels(config),
     ...judgeParameters(config),
   ]);
@@ -61,12 +60,12 @@ function judgeField({ decision }: Verdict, path: string, value: unknown): Findin
 }
 
 /**
- * Each worker runs one instance. The verdicts on a group's fields cannot express that there is more
+ * Each worker runs one instance of a generator. The verdicts on a group's fields cannot express that there is more
  * than one group.
  */
 function judgeGroups({ instance_group: groups }: ModelConfig): Finding[] {
   if (groups.length < 2) return [];
-  const why = "each worker runs one instance of a model: start more workers instead";
+  const why = "each worker runs one instance of a generator: start more workers instead";
   return [{ fatal: false, text: `instance_group has no effect beyond its first entry: ${why}` }];
 }
 

@@ -51,12 +51,9 @@ const rateLimiter: Verdicts = {
 const instanceGroup: Verdicts = {
   name: obeyed,
   kind: obeyed,
-  count: warned("each worker runs one instance of a model: start more workers instead", (count) => count === 1),
+  count: obeyed,
   rate_limiter: rateLimiter,
-  gpus: warned(
-    "each worker runs one instance of a model, on the GPU that BATON_GPU says: start a worker for each GPU",
-    (gpus) => Array.isArray(gpus) && gpus.length === 1,
-  ),
+  gpus: obeyed,
   secondary_devices: warned("they are for TensorRT alone"),
   profile: obeyed,
   passive: refused("every instance is given work"),
@@ -183,6 +180,7 @@ export const verdicts: Verdicts = {
   model_metrics: { metric_control: warned(noMetrics) },
 };
 
+const isOne = (value: unknown): boolean => value === 1;
 const ownEngine = "Baton's own engine runs every generator";
 const ownBatches = "a generator runs all the requests that it has together";
 
@@ -196,7 +194,15 @@ export const generatorVerdicts: Verdicts = {
   version_policy: warned("a generator's folder has one version"),
   input: { ...input, reshape: refused("a text has one shape") },
   output: { ...output, reshape: refused("a text has one shape") },
-  max_batch_size: warned("a request has one text, and more of them run together anyway", (size) => size === 1),
+  instance_group: {
+    ...instanceGroup,
+    count: warned("each worker runs one instance of a generator: start more workers instead", isOne),
+    gpus: warned(
+      "each worker runs one instance of a generator: start a worker for each GPU",
+      (gpus) => Array.isArray(gpus) && gpus.length === 1,
+    ),
+  },
+  max_batch_size: warned("a request has one text, and more of them run together anyway", isOne),
   optimization: warned(ownEngine),
   dynamic_batching: warned(ownBatches),
   sequence_batching: refused("a conversation is a sequence of any generator, and needs no configuration"),
