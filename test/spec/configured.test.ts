@@ -75,6 +75,29 @@ describe("reshape", () => {
   });
 });
 
+describe("a ragged batch", () => {
+  it("runs requests of different shapes at once, and gives each its own part", async () => {
+    const runs = 'nv_inference_exec_count{model="ragged",version="1"}';
+    expect((await samples()).get(runs)).toBe(0);
+    // The batch waits until it has three requests.
+    const given = [[1, 2, 3], [10], [4, 5]];
+    const answers = await Promise.all(given.map((one) => infer("ragged", [input("X", "FP32", [1, one.length], one)])));
+    const shown = answers.map((outputs) => outputs.map(({ shape, data }) => ({ shape, data })));
+    expect(shown).toEqual(
+      given.map((one) => [
+        { shape: [1, 1], data: [one.reduce((sum, value) => sum + value)] },
+        { shape: [1, one.length], data: one.map((value) => value * 2) },
+      ]),
+    );
+    expect((await samples()).get(runs)).toBe(1);
+    expect(await json("/v2/models/ragged/config")).toMatchObject({
+      input: [{ allow_ragged_batch: true }],
+      batch_input: [{ kind: "BATCH_ACCUMULATED_ELEMENT_COUNT_WITH_ZERO", target_name: ["BOUNDS"] }],
+      batch_output: [{ kind: "BATCH_SCATTER_WITH_INPUT_SHAPE", source_input: ["X"] }],
+    });
+  });
+});
+
 describe("a warm-up", () => {
   it("runs before the model serves, and leaves no trace in sequences", async () => {
     expect((await ask(running.url, "warm-picks", { inputs: [input("I", "INT64", [1, 1], [2])] })).outputs["Y"]).toEqual(

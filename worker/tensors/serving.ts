@@ -16,6 +16,7 @@ import { batchAxisOf } from "../onnx/batch-axis.js";
 import type { GraphMetadata, GraphTensor } from "../onnx/graph.js";
 import type { Batching } from "../lane/holdings.js";
 import type { BatchLimits } from "./plan.js";
+import { raggedOf, withoutAxis, type Ragged } from "./ragged.js";
 import { reshapesOf, type ModelReshapes } from "./reshape.js";
 import type { Layout } from "./stack.js";
 import type { ModelHost } from "./host.js";
@@ -63,6 +64,8 @@ export interface ServingModel {
   readonly layouts: { readonly inputs: Layouts; readonly outputs: Layouts };
   /** Tensors whose shape in requests and answers is not the graph's; absent without any. */
   readonly reshapes?: ModelReshapes | undefined;
+  /** Absent for a model without ragged batches. */
+  readonly ragged?: Ragged | undefined;
   /** Inputs with the same value for all requests, each with one row if the input has rows. */
   readonly constants: readonly Tensor[];
   readonly limits: BatchLimits;
@@ -102,11 +105,13 @@ export function servingOf(
 ): Omit<ServingModel, "host" | "others" | "version"> {
   const batched = config.max_batch_size > 0;
   const sequence = config.sequence_batching;
+  const ragged = raggedOf(config);
   const layouts = { inputs: layoutsOf(config, graph.inputs), outputs: layoutsOf(config, graph.outputs) };
   return {
     name: config.name,
-    batching: { batched, shared: sharedInputs(config, layouts.inputs) },
+    batching: { batched, shared: sharedInputs(config, layouts.inputs), ragged: ragged?.inputs },
     layouts,
+    ragged,
     reshapes: reshapesOf(config),
     constants,
     limits: batchLimits(config),
@@ -167,9 +172,11 @@ export function servedOf(
 }
 
 function layoutsOf(config: ModelConfig, tensors: readonly GraphTensor[]): Layouts {
+  const ragged = raggedOf(config);
+  const without = ragged === undefined ? new Set() : withoutAxis(ragged);
   return new Map(
     tensors.flatMap((tensor): [string, Layout][] => {
-      const axis = batchAxisOf(config, tensor);
+      const axis = without.has(tensor.name) ? undefined : batchAxisOf(config, tensor);
       return axis === undefined ? [] : [[tensor.name, { axis, bare: tensor.dims.length === 1 }]];
     }),
   );
@@ -177,7 +184,8 @@ function layoutsOf(config: ModelConfig, tensors: readonly GraphTensor[]): Layout
 
 /** The inputs that requests give without rows, although the model has batches. */
 function sharedInputs(config: ModelConfig, layouts: Layouts): ReadonlySet<string> {
-  const names = config.max_batch_size > 0 ? config.input.map(({ name }) => name) : [];
+  const inputs = config.max_batch_size > 0 ? config.input.filter((input) => !input.allow_ragged_batch) : [];
+  const names = inputs.map(({ name }) => name);
   return new Set(names.filter((name) => !layouts.has(name)));
 }
 

@@ -46,6 +46,7 @@ describe("judge", () => {
     "dynamic_batching { priority_levels: 2 default_priority_level: 1 priority_queue_policy { key: 1 } }",
     "sequence_batching { oldest { max_candidate_sequences: 4096 } }",
     "sequence_batching { direct { max_queue_delay_microseconds: 100 minimum_slot_utilization: 0.5 } }",
+    "input { name: 'A' allow_ragged_batch: true } batch_input { kind: BATCH_ITEM_SHAPE } batch_output { }",
     "instance_group { count: 2 kind: KIND_CPU } instance_group { gpus: [ 0, 1 ] }",
     "instance_group { kind: KIND_MODEL passive: false }",
     "optimization { priority: PRIORITY_DEFAULT input_pinned_memory { enable: true } graph { level: 1 } cuda { } }",
@@ -67,9 +68,6 @@ describe("judge", () => {
   it.each([
     ["sequence_batching.iterative_sequence", "sequence_batching { iterative_sequence: true }"],
     ["input[1].optional", "input { name: 'A' } input { name: 'B' optional: true }"],
-    ["input[0].allow_ragged_batch", "input { name: 'A' allow_ragged_batch: true }"],
-    ["batch_input", "batch_input { }"],
-    ["batch_output", "batch_output { }"],
     ["instance_group[0].passive", "instance_group { passive: true }"],
     [
       "optimization.execution_accelerators.gpu_execution_accelerator",
@@ -106,8 +104,8 @@ describe("judge", () => {
   });
 
   it("names all that it refuses", () => {
-    const both = "batch_input { } instance_group { passive: true }";
-    expect(() => judged(both)).toThrow(/batch_input is not supported: .*; .*passive is not supported: /);
+    const both = "ensemble_scheduling { } instance_group { passive: true }";
+    expect(() => judged(both)).toThrow(/ensemble_scheduling is not supported: .*; .*passive is not supported: /);
   });
 
   it.each([
