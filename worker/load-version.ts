@@ -51,6 +51,7 @@ export async function loadVersion(
     ...configuredOptions(settings.BATON_INTRA_OP_THREADS, onCpu, found.config),
     modelFile: file,
     turns: device.turns,
+    optionalInputs: found.config.input.filter(({ optional }) => optional).map(({ name }) => name),
     executeDelayMs: Number(found.config.parameters["execute_delay_ms"]?.string_value ?? 0),
   };
   const [first, ...further] = places.map((placement): TensorOptions => ({ ...shared, placement }));

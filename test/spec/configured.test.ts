@@ -98,6 +98,29 @@ describe("a ragged batch", () => {
   });
 });
 
+describe("an optional input", () => {
+  it("has the graph's own value if a request leaves it out", async () => {
+    const x = input("X", "FP32", [2], [1, 2]);
+    const w = input("W", "FP32", [2], [100, 200]);
+    const v = input("V", "INT64", [1], [0]);
+    const outputs = async (inputs: readonly unknown[]) => (await ask(running.url, "optional", { inputs })).outputs;
+    expect(await outputs([x])).toEqual({ Y: [11, 22], Z: [22] });
+    expect(await outputs([v, x])).toEqual({ Y: [11, 22], Z: [11] });
+    expect(await outputs([x, w, v])).toEqual({ Y: [101, 202], Z: [101] });
+    expect(await outputs([x, w])).toEqual({ Y: [101, 202], Z: [202] });
+    expect((await ask(running.url, "optional", { inputs: [w] })).error).toBe(
+      "[request id: <id_unknown>] expected number of inputs between 1 and 3 but got 1 inputs for model 'optional'. " +
+        "Got input(s) ['W'], but missing required input(s) ['X']. Please provide all required input(s).",
+    );
+    expect((await ask(running.url, "optional", { inputs: [x, input("U", "FP32", [1], [1])] })).error).toBe(
+      "unexpected inference input 'U' for model 'optional'",
+    );
+    expect(await json("/v2/models/optional/config")).toMatchObject({
+      input: [{ optional: false }, { optional: true }, { optional: true }],
+    });
+  });
+});
+
 describe("a warm-up", () => {
   it("runs before the model serves, and leaves no trace in sequences", async () => {
     expect((await ask(running.url, "warm-picks", { inputs: [input("I", "INT64", [1, 1], [2])] })).outputs["Y"]).toEqual(

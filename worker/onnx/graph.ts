@@ -15,7 +15,7 @@ export interface GraphTensor {
 export interface GraphMetadata {
   readonly inputs: readonly GraphTensor[];
   readonly outputs: readonly GraphTensor[];
-  /** Initializers that a request may override. The Node API of ONNX Runtime does not name them. */
+  /** Inputs that a request may leave out, because the graph has a value for them. */
   readonly initializers?: readonly GraphTensor[];
 }
 

@@ -45,7 +45,9 @@ function sampleOf(
   const most = Math.max(1, served.maxBatchSize);
   if (batch_size > most) throw failed(`its batch_size ${batch_size} is more than ${most}`);
   const listed = Object.keys(inputs);
-  const missing = served.inputs.filter((spec) => inputs[spec.name] === undefined).map((spec) => `'${spec.name}'`);
+  const missing = served.inputs
+    .filter(({ name: one, optional }) => optional !== true && inputs[one] === undefined)
+    .map((spec) => `'${spec.name}'`);
   if (missing.length > 0) throw failed(`missing required input(s) [${missing.join(",")}]`);
   const specs = specsOf(model, served);
   const tensors = new Map(

@@ -145,9 +145,14 @@ export function servedOf(
   });
   const shared = sharedInputs(config, layoutsOf(config, graph.inputs));
   const inputSpec = (input: ModelConfig["input"][number]) => {
-    const tensor = graph.inputs.find(({ name }) => name === input.name);
+    const tensor = [...graph.inputs, ...(graph.initializers ?? [])].find(({ name }) => name === input.name);
     const dims = tensor?.dims.length === 0 ? [] : [...input.dims];
-    return { ...spec(input), dims, ...(shared.has(input.name) && { shared: true }) };
+    return {
+      ...spec(input),
+      dims,
+      ...(shared.has(input.name) && { shared: true }),
+      ...(input.optional && { optional: true }),
+    };
   };
   return {
     name: config.name,

@@ -67,7 +67,6 @@ describe("judge", () => {
 
   it.each([
     ["sequence_batching.iterative_sequence", "sequence_batching { iterative_sequence: true }"],
-    ["input[1].optional", "input { name: 'A' } input { name: 'B' optional: true }"],
     ["instance_group[0].passive", "instance_group { passive: true }"],
     [
       "optimization.execution_accelerators.gpu_execution_accelerator",

@@ -136,7 +136,7 @@ const input: Verdicts = {
   reshape: obeyed,
   is_shape_tensor: obeyed,
   allow_ragged_batch: obeyed,
-  optional: refused("list only inputs that every request gives"),
+  optional: obeyed,
   is_non_linear_format_io: obeyed,
 };
 
