@@ -5,6 +5,7 @@
 import type { Announcement } from "#shared/contract/announcement.js";
 import { loadGenerator, type GeneratorSettings, type LoadedGenerator } from "./streams/load.js";
 import { LoadError } from "./thread/load-error.js";
+import { figuresOf, type ModelFigures } from "./models/validate/figures.js";
 import { scanRepository, type FoundModel, type ScannedModel } from "./models/scan.js";
 import { loadVersion, type LoadedTensorModel } from "./load-version.js";
 import type { WorkerConfig } from "./config.js";
@@ -15,6 +16,8 @@ import { placementText, type Placement } from "./onnx/providers.js";
 export type LoadedModel = (LoadedTensorModel | LoadedGenerator) & {
   /** How long the model took to load, in ms; undefined until it has loaded. */
   readonly loadMs?: number;
+  /** What the configuration says of the model's figures; undefined until it has loaded. */
+  readonly figures?: ModelFigures;
 };
 
 export interface LoadReport {
@@ -43,11 +46,15 @@ export async function loadModels(
   const wanted = scanned.filter(({ name }) => config.BATON_MODELS?.includes(name) ?? true);
   const loaded: LoadedModel[] = [];
   const failed: Announcement["failed"] = missing(config, scanned);
-  const attempt = async (name: string, version: string, load: () => Promise<LoadedModel>) => {
+  const attempt = async (
+    { name, figures }: { readonly name: string; readonly figures: ModelFigures },
+    version: string,
+    load: () => Promise<LoadedModel>,
+  ) => {
     try {
       const since = performance.now();
       const model = await load();
-      loaded.push({ ...model, loadMs: performance.now() - since });
+      loaded.push({ ...model, figures, loadMs: performance.now() - since });
     } catch (error) {
       failed.push({ name, version, reason: error instanceof Error ? withoutPaths(error.message) : String(error) });
     }
@@ -58,14 +65,14 @@ export async function loadModels(
     } else if (model.kind === "broken") {
       failed.push({ name: model.name, reason: model.error });
     } else if (model.kind === "generator") {
-      await attempt(model.name, "1", () =>
+      await attempt(model, "1", () =>
         onFirst(instancePlaces(device, model.place === undefined ? [] : [{ ...model.place, ...single }]), ([place]) =>
           loadGenerator(generatorSettings(config, device, place), model, onFatal),
         ),
       );
     } else {
       for (const version of model.versions) {
-        await attempt(model.name, version.version, () => {
+        await attempt({ name: model.name, figures: figuresOf(model.config) }, version.version, () => {
           if ("error" in version) throw new LoadError(version.error);
           return onFirst(instancePlaces(device, wantedInstances(model)), (places) =>
             loadVersion({ settings: config, device, places }, model, version.version, version.file, onFatal),

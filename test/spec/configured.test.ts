@@ -121,6 +121,28 @@ describe("an optional input", () => {
   });
 });
 
+describe("metric_tags and model_metrics", () => {
+  it("are labels of all figures of the model, and the buckets of its histogram", async () => {
+    const own = 'model="tagged",version="1"';
+    const tags = String.raw`_team="the \"first\"",_tier="2"`;
+    const inputs = [input("I", "INT64", [1, 1], [1])];
+    expect((await ask(running.url, "tagged", { inputs })).outputs["Y"]).toEqual([11]);
+    const success = `nv_inference_request_success{${own},${tags}}`;
+    await expect.poll(async () => (await samples()).get(success)).toBe(1);
+    const found = await samples();
+    const series = [...found].filter(([name]) => name.includes(own));
+    expect(series.length).toBeGreaterThan(20);
+    expect(series.filter(([name]) => !name.includes(tags))).toEqual([]);
+    const bucket = (le: string) =>
+      found.get(`nv_inference_first_response_histogram_ms_bucket{${own},${tags},le="${le}"}`);
+    expect(["0.001", "600000", "+Inf", "100"].map(bucket)).toEqual([0, 1, 1, undefined]);
+    // Without model_metrics a tensor model has no such histogram, as in Triton.
+    const others = [...found.keys()].filter((name) => name.startsWith("nv_inference_first_response_histogram_ms"));
+    expect(others.every((name) => name.includes(own))).toBe(true);
+    expect(await json("/v2/models/tagged/config")).toMatchObject({ metric_tags: { tier: "2" } });
+  });
+});
+
 describe("a warm-up", () => {
   it("runs before the model serves, and leaves no trace in sequences", async () => {
     expect((await ask(running.url, "warm-picks", { inputs: [input("I", "INT64", [1, 1], [2])] })).outputs["Y"]).toEqual(

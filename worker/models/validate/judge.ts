@@ -3,6 +3,7 @@ import type { ModelConfig } from "#shared/model/config.js";
 import { LoadError } from "../../thread/load-error.js";
 import type { Field, Message } from "../pbtxt/message.js";
 import { modelConfig } from "../pbtxt/schema.js";
+import { FIRST_RESPONSE } from "./figures.js";
 import { generatorVerdicts, parameterVerdict, Verdict, verdicts, type Verdicts } from "./verdicts.js";
 
 /**
@@ -14,13 +15,18 @@ export function judge(config: ModelConfig): string[] {
   return warningsOf([
     ...judgeMessage(modelConfig, { ...config }, verdicts, ""),
     ...judgeLevels(config),
+    ...judgeMetrics(config),
     ...judgeParameters(config),
   ]);
 }
 
 /** Does the same for the configuration of a generator. */
 export function judgeGenerator(config: ModelConfig): string[] {
-  return warningsOf([...judgeMessage(modelConfig, { ...config }, generatorVerdicts, ""), ...judgeGroups(config)]);
+  return warningsOf([
+    ...judgeMessage(modelConfig, { ...config }, generatorVerdicts, ""),
+    ...judgeGroups(config),
+    ...judgeMetrics(config),
+  ]);
 }
 
 /** @throws LoadError */
@@ -78,6 +84,15 @@ function judgeLevels({ dynamic_batching: batching }: ModelConfig): Finding[] {
   ];
   const why = "it counts only where there are priority_levels";
   return fields.map((field) => ({ fatal: false, text: `dynamic_batching.${field} has no effect: ${why}` }));
+}
+
+/** The buckets of other histograms are not the model's to set. */
+function judgeMetrics({ model_metrics: metrics }: ModelConfig): Finding[] {
+  return (metrics?.metric_control ?? []).flatMap(({ metric_identifier: metric }, index) => {
+    if (metric === undefined || metric.family === FIRST_RESPONSE) return [];
+    const why = `only the buckets of ${FIRST_RESPONSE} can be set, as in Triton`;
+    return [{ fatal: false, text: `model_metrics.metric_control[${index}] has no effect: ${why}` }];
+  });
 }
 
 function judgeParameters({ parameters }: ModelConfig): Finding[] {

@@ -4,6 +4,7 @@
  */
 import type { DynamicBatching, InstanceGroup, ModelConfig } from "#shared/model/config.js";
 import { LoadError } from "../../thread/load-error.js";
+import { validateFigures } from "./figures.js";
 import { validateSequenceBatching } from "./sequence.js";
 
 /** Parameters that concern a model's sequences. */
@@ -29,15 +30,7 @@ export function validateConfig(config: ModelConfig, gpus: readonly number[]): vo
       `Response Cache does not currently support model ${name} ${scope}. Please disable the response cache.`,
     );
   }
-  for (const control of config.model_metrics?.metric_control ?? []) {
-    if (control.metric_identifier === undefined) throw new LoadError("metric control must specify 'metric_identifier'");
-    if (control.metric_identifier.family === "")
-      throw new LoadError("metric identifier must specify non-empty 'family'");
-    if (control.histogram_options === undefined) throw new LoadError("metric control must specify 'histogram_options'");
-    if (control.histogram_options.buckets.length === 0) {
-      throw new LoadError("histogram options must specify non-empty 'buckets'");
-    }
-  }
+  validateFigures(config);
   if (config.instance_group.length === 0) throw new LoadError(`must specify one or more 'instance group's for ${name}`);
   validateGroups(config, gpus);
   validateInstances(config);

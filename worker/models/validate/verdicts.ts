@@ -39,7 +39,6 @@ const refused = (why: string): Verdict => new Verdict({ kind: "refused", why });
 const warned = (why: string, allowed?: (value: unknown) => boolean): Verdict =>
   new Verdict({ kind: "warned", why, ...(allowed && { allowed }) });
 
-const noMetrics = "there are no metrics yet";
 const onlyGpu = "it tunes copies to and from a GPU, and changes no answer";
 const ownAnswers = "each HTTP request gets its own answer, so nobody sees their order";
 
@@ -168,7 +167,7 @@ export const verdicts: Verdicts = {
   instance_group: instanceGroup,
   default_model_filename: obeyed,
   cc_model_filenames: warned("every worker loads default_model_filename"),
-  metric_tags: warned(noMetrics),
+  metric_tags: obeyed,
   parameters: obeyed,
   model_warmup: obeyed,
   model_operations: { op_library_filename: refused("custom operators are not loaded; use ONNX Runtime's own") },
@@ -177,7 +176,8 @@ export const verdicts: Verdicts = {
     agents: refused("no agent checks or changes the model's files; have that done before they are put there"),
   },
   response_cache: { enable: warned("every request is computed") },
-  model_metrics: { metric_control: warned(noMetrics) },
+  // Another family than FIRST_RESPONSE has no effect: see `judgeMetrics` in judge.ts.
+  model_metrics: { metric_control: obeyed },
 };
 
 const isOne = (value: unknown): boolean => value === 1;
