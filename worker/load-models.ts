@@ -75,7 +75,7 @@ export async function loadModels(
         await attempt({ name: model.name, figures: figuresOf(model.config) }, version.version, () => {
           if ("error" in version) throw new LoadError(version.error);
           return onFirst(instancePlaces(device, wantedInstances(model)), (places) =>
-            loadVersion({ settings: config, device, places }, model, version.version, version.file, onFatal),
+            loadVersion({ settings: config, device, places }, model, version, onFatal),
           );
         });
       }

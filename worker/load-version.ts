@@ -6,12 +6,14 @@ import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import type { ServedModel } from "#shared/contract/announcement.js";
 import type { WorkerConfig } from "./config.js";
+import { computeCapabilities } from "./devices/card.js";
 import type { Device, Places } from "./devices/device.js";
 import { configJson } from "./models/pbtxt/config-json.js";
 import { resolveModel } from "./models/resolve.js";
-import type { FoundModel } from "./models/scan.js";
+import type { FoundModel, GoodVersion } from "./models/scan.js";
 import { readConstants } from "./models/validate/constants.js";
 import { configuredOptions } from "./onnx/session-options.js";
+import type { Placement } from "./onnx/providers.js";
 import { compareWithCpu } from "./tensors/compare.js";
 import { startModel, type ModelHost } from "./tensors/host.js";
 import type { TensorOptions } from "./tensors/protocol.js";
@@ -42,19 +44,24 @@ interface Loading {
 export async function loadVersion(
   { settings, device, places }: Loading,
   found: FoundModel,
-  version: string,
-  file: string,
+  { version, file, cardFiles }: GoodVersion,
   onFatal: (reason: string) => void,
 ): Promise<LoadedTensorModel> {
   const onCpu = places.filter(({ gpu }) => gpu === undefined).length;
   const shared = {
     ...configuredOptions(settings.BATON_INTRA_OP_THREADS, onCpu, found.config),
-    modelFile: file,
     turns: device.turns,
     optionalInputs: found.config.input.filter(({ optional }) => optional).map(({ name }) => name),
     executeDelayMs: Number(found.config.parameters["execute_delay_ms"]?.string_value ?? 0),
   };
-  const [first, ...further] = places.map((placement): TensorOptions => ({ ...shared, placement }));
+  const named = found.config.cc_model_filenames;
+  const capabilities = Object.keys(named).length === 0 ? [] : await computeCapabilities(process.env);
+  const [first, ...further] = places.map((placement): TensorOptions => {
+    const name = fileName(placement, named, capabilities);
+    const modelFile = name === undefined ? file : cardFiles.get(name.capability);
+    if (modelFile === undefined) throw new LoadError(`'${version}/${name?.file}' does not exist`);
+    return { ...shared, placement, modelFile };
+  });
   if (first === undefined) throw new RangeError("a model without an instance");
   const host = await startModel(first, onFatal);
   const others: ModelHost[] = [];
@@ -80,7 +87,9 @@ export async function loadVersion(
       await runSamples(samplesOf(instance, served, complete, found.warmUpFiles));
       tried.push(...(await warmUp(instance, served, found.warmUp)));
     }
-    const warnings = [...found.warnings, ...rewritten, ...new Set(tried)];
+    const isNamed = places.some((placement) => fileName(placement, named, capabilities) !== undefined);
+    const unheard = Object.keys(named).length === 0 || isNamed ? [] : [noSuchCard];
+    const warnings = [...found.warnings, ...rewritten, ...unheard, ...new Set(tried)];
     return {
       kind: "tensors",
       serving,
@@ -91,6 +100,25 @@ export async function loadVersion(
     for (const one of [host, ...others]) await one.close();
     throw error;
   }
+}
+
+const noSuchCard =
+  "cc_model_filenames has no effect: it names no file for the compute capability of a card that the model runs on";
+
+/**
+ * The file that a configuration names for a card of NVIDIA's, as Triton chooses it.
+ * @param capabilities by the number of the card
+ * @returns undefined for the default file
+ */
+export function fileName(
+  { providers: [provider], gpu }: Placement,
+  named: Readonly<Record<string, string>>,
+  capabilities: readonly string[],
+): { readonly capability: string; readonly file: string } | undefined {
+  const isCuda = provider === "cuda" || provider === "tensorrt";
+  const capability = isCuda && gpu !== undefined ? capabilities[gpu] : undefined;
+  const file = capability === undefined ? undefined : named[capability];
+  return capability === undefined || file === undefined ? undefined : { capability, file };
 }
 
 async function digestOf(config: string, file: string): Promise<string> {

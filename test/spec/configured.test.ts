@@ -143,6 +143,14 @@ describe("metric_tags and model_metrics", () => {
   });
 });
 
+it("cc_model_filenames is warned of on the CPU", async () => {
+  const { models } = (await json("/v2/fleet")) as { models: readonly { name: string; warnings?: string[] }[] };
+  expect(models.find(({ name }) => name === "of-cards")?.warnings).toEqual([
+    expect.stringMatching(/^cc_model_filenames has no effect: /),
+  ]);
+  expect(models.flatMap(({ warnings = [] }) => warnings)).toHaveLength(1);
+});
+
 describe("a warm-up", () => {
   it("runs before the model serves, and leaves no trace in sequences", async () => {
     expect((await ask(running.url, "warm-picks", { inputs: [input("I", "INT64", [1, 1], [2])] })).outputs["Y"]).toEqual(

@@ -21,8 +21,15 @@ import { validateConfig } from "./validate/validate.js";
 const CONFIG = "config.pbtxt";
 
 /** A version with a missing or refused file does not affect the other versions. */
-type ScannedVersion =
-  { readonly version: string; readonly file: string } | { readonly version: string; readonly error: string };
+type ScannedVersion = GoodVersion | { readonly version: string; readonly error: string };
+
+export interface GoodVersion {
+  readonly version: string;
+  /** The resolved path of the model. */
+  readonly file: string;
+  /** The paths of the models of `cc_model_filenames` that are there, by compute capability. */
+  readonly cardFiles: ReadonlyMap<string, string>;
+}
 
 /** A tensor model: config.pbtxt and numbered versions. */
 export interface FoundModel {
@@ -143,7 +150,7 @@ async function scanModel(
   const { initialStates, warnings: lacking } = await readInitialStates(directory, config);
   const warmUpFiles = await readWarmUpFiles(directory, config);
   const versions: ScannedVersion[] = [];
-  for (const version of chosen) versions.push(await scanVersion(directory, version, config.default_model_filename));
+  for (const version of chosen) versions.push(await scanVersion(directory, version, config));
   return {
     kind: "found",
     name,
@@ -177,18 +184,35 @@ async function filesOfFirst(directory: string, available: readonly string[]): Pr
   return folder?.directory === true ? readdir(folder.path) : undefined;
 }
 
-/** A version is a file, or a directory of that name with model.onnx and its external data. */
-async function scanVersion(directory: string, version: string, filename: string): Promise<ScannedVersion> {
+async function scanVersion(
+  directory: string,
+  version: string,
+  { default_model_filename: filename, cc_model_filenames: ofCards }: ModelConfig,
+): Promise<ScannedVersion> {
   try {
-    const named = await resolveInside(directory, join(version, filename));
-    const inner = join(version, filename, "model.onnx");
-    const found = named?.directory === true ? await resolveInside(directory, inner) : named;
-    if (found === undefined || found.directory) throw new LoadError(`'${join(version, filename)}' does not exist`);
+    const file = await modelFile(directory, version, filename);
+    if (file === undefined) throw new LoadError(`'${join(version, filename)}' does not exist`);
+    const cardFiles = new Map<string, string>();
+    for (const [capability, name] of Object.entries(ofCards)) {
+      const own = await modelFile(directory, version, name);
+      if (own !== undefined) cardFiles.set(capability, own);
+    }
     await checkTree(directory, version);
-    return { version, file: found.path };
+    return { version, file, cardFiles };
   } catch (error) {
     return { version, error: textOf(error) };
   }
+}
+
+/**
+ * A model is a file, or a directory of that name with model.onnx and its external data.
+ * @returns the resolved path; undefined if there is no such file
+ */
+async function modelFile(directory: string, version: string, filename: string): Promise<string | undefined> {
+  const named = await resolveInside(directory, join(version, filename));
+  const inner = join(version, filename, "model.onnx");
+  const found = named?.directory === true ? await resolveInside(directory, inner) : named;
+  return found === undefined || found.directory ? undefined : found.path;
 }
 
 /**

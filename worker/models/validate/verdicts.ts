@@ -8,7 +8,7 @@ import { executionMode, tritonBoolean } from "../../onnx/session-options.js";
 
 type Decision =
   /** Baton reads and obeys the field. The checks beside this file refuse bad values. */
-  | { readonly kind: "obeyed" }
+  | { readonly kind: "obeyed"; readonly why?: string }
   /** No value of the field needs any work here. */
   | { readonly kind: "needless"; readonly why: string }
   /** `why` completes "<field> is not supported: ...". */
@@ -166,7 +166,8 @@ export const verdicts: Verdicts = {
   ensemble_scheduling: refused("ensembles are not there yet"),
   instance_group: instanceGroup,
   default_model_filename: obeyed,
-  cc_model_filenames: warned("every worker loads default_model_filename"),
+  // Elsewhere load-version.ts warns of it.
+  cc_model_filenames: new Verdict({ kind: "obeyed", why: "on CUDA and TensorRT; elsewhere Baton warns of it" }),
   metric_tags: obeyed,
   parameters: obeyed,
   model_warmup: obeyed,
@@ -213,6 +214,7 @@ export const generatorVerdicts: Verdicts = {
   optimization: warned(ownEngine),
   dynamic_batching: warned(ownBatches),
   sequence_batching: refused("a conversation is a sequence of any generator, and needs no configuration"),
+  cc_model_filenames: warned("the files in the folder 'onnx' have the names that exporters give them"),
   default_model_filename: refused("the files in the folder 'onnx' have the names that exporters give them"),
   parameters: warned("a request's own parameters say how its text is made"),
   model_warmup: warned("the samples of a generator would be tensors, which it does not take"),
