@@ -1,7 +1,7 @@
 /**
  * Writes an ONNX model byte for byte, because the set-up has only Node. This file has only the
- * parts that `make.mjs` and tests need. A model is a protobuf message: the numbers below are the field
- * numbers of onnx.proto (ONNX 1.12).
+ * parts that `make.mjs` and tests need. A model is a protobuf message: the numbers below are the
+ * field numbers of onnx.proto (ONNX 1.12).
  */
 
 /** @typedef {readonly (number | string)[]} Dims sizes, and names of variable sizes */
@@ -34,7 +34,6 @@ function nested(field, ...parts) {
 export const FLOAT = 1;
 export const INT32 = 6;
 export const INT64 = 7;
-export const BOOL = 9;
 /** Types of nodes' attributes. */
 const INT_ATTRIBUTE = 2;
 const INTS_ATTRIBUTE = 7;

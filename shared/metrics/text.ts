@@ -5,8 +5,8 @@
 import type { Family } from "./families.js";
 
 /**
- * The values of a series' labels. A label of the family that is absent has the value "". Labels that
- * begin with `_` stand behind the family's: a model's configuration has them (`metric_tags`).
+ * The values of a series' labels. A label of the family that is absent has the value "". Labels
+ * that begin with `_` stand behind the family's: a model's configuration has them (`metric_tags`).
  */
 export type Labels = Readonly<Record<string, string>>;
 

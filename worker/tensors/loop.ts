@@ -52,8 +52,8 @@ const REFUSED = "commits refused: another worker took the steps over, or an earl
 /** Suspects run one after the other, so a worker takes few at a time. */
 const SUSPECTS_AT_ONCE = 16;
 /**
- * Most batches that settle at once, and one more for each further instance. Beyond that the loop waits, so that a slow Redis slows the
- * intake instead of filling the memory.
+ * Most batches that settle at once, and one more for each further instance. Beyond that the loop
+ * waits, so that a slow Redis slows the intake instead of filling the memory.
  */
 const SETTLING_AT_ONCE = 2;
 /**

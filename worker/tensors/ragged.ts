@@ -1,7 +1,7 @@
 /**
  * Ragged batches: a graph gets the elements of all requests as one row of numbers, further inputs
- * that say where each request's elements are, and gives outputs that are divided by the shapes of an
- * input (`allow_ragged_batch`, `batch_input` and `batch_output` of a configuration).
+ * that say where each request's elements are, and gives outputs that are divided by the shapes of
+ * an input (`allow_ragged_batch`, `batch_input` and `batch_output` of a configuration).
  */
 import type { Tensor } from "#shared/frame.js";
 import { kserveType, type BatchInput, type ModelConfig } from "#shared/model/config.js";

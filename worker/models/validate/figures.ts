@@ -1,4 +1,7 @@
-/** What a configuration says of the model's figures: further labels, and the buckets of a histogram. */
+/**
+ * The part of a configuration about the model's figures: further labels, and the buckets of a
+ * histogram.
+ */
 import type { ModelConfig } from "#shared/model/config.js";
 import { LoadError } from "../../thread/load-error.js";
 
