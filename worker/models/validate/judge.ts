@@ -66,8 +66,8 @@ function judgeField({ decision }: Verdict, path: string, value: unknown): Findin
 }
 
 /**
- * Each worker runs one instance of a generator. The verdicts on a group's fields cannot express that
- * there is more than one group.
+ * Each worker runs one instance of a generator. The verdicts on a group's fields cannot express
+ * that there is more than one group.
  */
 function judgeGroups({ instance_group: groups }: ModelConfig): Finding[] {
   if (groups.length < 2) return [];
