@@ -1,7 +1,8 @@
 /**
  * Writes the generated parts of the documents: in docs/settings.md the table of settings, from the
  * processes' schemas; in docs/errors.md the codes and texts of errors; in docs/api.md the declared
- * endpoints; in docs/metrics.md the families of metrics; in ARCHITECTURE.md the graph of folders,
+ * endpoints; in docs/metrics.md the families of metrics; in docs/configuration.md the verdicts on
+ * fields of configurations; in ARCHITECTURE.md the graph of folders,
  * from the imports; in test/README.md the table of test files. With --check it only says whether
  * the parts are current. It needs a build.
  */
@@ -13,6 +14,7 @@ import { drawFolders } from "./checks/draw.mjs";
 import { codeTable, textTable } from "./error-tables.mjs";
 import { metricTables } from "./metric-tables.mjs";
 import { testTable } from "./test-table.mjs";
+import { fieldTable, parameterTable } from "./verdict-table.mjs";
 
 // The import names are computed, because type checks run before the files of the build exist.
 const dist = new URL("../dist/", import.meta.url).href;
@@ -32,6 +34,8 @@ const { sections } = await import(`${dist}shared/metrics/families.js`);
 const { processSettings } = await import(`${dist}shared/metrics/settings.js`);
 /** @type {typeof import("../worker/config.js")} */
 const { workerSettings } = await import(`${dist}worker/config.js`);
+/** @type {typeof import("../worker/models/validate/verdicts.js")} */
+const judged = await import(`${dist}worker/models/validate/verdicts.js`);
 
 const root = join(import.meta.dirname, "..");
 /** The folder of the pages: a test checks copies of them. */
@@ -64,6 +68,11 @@ const pages = {
       ...rows(jobsSettings, "jobs", gatewaySettings.shape),
       ...rows(workerSettings, "worker", processSettings.shape),
     ].join("\n"),
+  },
+  "docs/configuration.md": {
+    fields: fieldTable(judged.verdicts),
+    parameters: parameterTable(judged.parameterVerdicts),
+    generator: fieldTable(judged.generatorVerdicts),
   },
   "docs/metrics.md": { metrics: metricTables(sections) },
   "docs/errors.md": { errors: codeTable(root, errorKinds, grpcStatusOf), texts: textTable(errorKinds) },

@@ -37,6 +37,7 @@ import { declareCrashRelease } from "./crash-release.js";
 import { StreamWork } from "./streams/work.js";
 import { ReplyPublisher } from "./lane/publish.js";
 import { laneContext, RunningLane, type LaneContext, type LaneSettings, type LaneWork } from "./lane/lane.js";
+import { FIRST_RESPONSE } from "./models/validate/figures.js";
 import type { LoadedModel, LoadReport } from "./load-models.js";
 import { OutageGuard } from "./lane/outage-guard.js";
 import { Liveness } from "./liveness/liveness.js";
@@ -257,6 +258,8 @@ export class FleetMember {
     const { bus, clocks, outageGuard, config, worker, tracer, log } = this;
     const { reading, ...parts } = shared;
     const { name, version, placement } = model.served;
+    const { labels = {}, firstResponse } = model.figures ?? {};
+    cells.describeModel(name, version, { labels, bounds: firstResponse && { [FIRST_RESPONSE]: firstResponse } });
     const context = laneContext({
       ...parts,
       bus,

@@ -2,42 +2,22 @@
  * Loads every model version of the repositories. A fault in one version is reported as that
  * version's own failure, and the worker serves the rest.
  */
-import { createHash } from "node:crypto";
-import { createReadStream } from "node:fs";
-import type { Announcement, ServedModel } from "#shared/contract/announcement.js";
-import type { ModelConfig } from "#shared/model/config.js";
+import type { Announcement } from "#shared/contract/announcement.js";
 import { loadGenerator, type GeneratorSettings, type LoadedGenerator } from "./streams/load.js";
-import { configJson } from "./models/pbtxt/config-json.js";
-import { LoadError } from "./thread/load-error.js";
-import { resolveModel } from "./models/resolve.js";
-import { readConstants } from "./models/validate/constants.js";
+import { figuresOf, type ModelFigures } from "./models/validate/figures.js";
 import { weightBytes } from "./models/weights.js";
 import { scanRepository, type FoundModel, type ScannedModel } from "./models/scan.js";
+import { loadVersion, type LoadedTensorModel } from "./load-version.js";
 import type { WorkerConfig } from "./config.js";
-import { startModel } from "./tensors/host.js";
-import { compareWithCpu } from "./tensors/compare.js";
-import { placementsOf, type Device, type WantedPlace } from "./devices/device.js";
+import { instancePlaces, type Device, type Places, type WantedInstances } from "./devices/device.js";
 import { withoutPaths } from "./onnx/error-text.js";
 import { placementText, type Placement } from "./onnx/providers.js";
-import { servedOf, servingOf, unsupported, type ServingModel } from "./tensors/serving.js";
-import { warmUp } from "./tensors/warm-up.js";
-import { intraOpThreads } from "./onnx/thread-count.js";
-import type { SessionOptions } from "./onnx/graph.js";
-
-interface LoadedTensorModel {
-  readonly kind: "tensors";
-  readonly serving: ServingModel;
-  readonly served: ServedModel;
-  /**
-   * The settings that the graph supplied for gaps in the configuration; undefined if there are none
-   * of note.
-   */
-  readonly inferred: string | undefined;
-}
 
 export type LoadedModel = (LoadedTensorModel | LoadedGenerator) & {
   /** How long the model took to load, in ms; undefined until it has loaded. */
   readonly loadMs?: number;
+  /** What the configuration says of the model's figures; undefined until it has loaded. */
+  readonly figures?: ModelFigures;
 };
 
 export interface LoadReport {
@@ -66,12 +46,18 @@ export async function loadModels(
   const wanted = scanned.filter(({ name }) => config.BATON_MODELS?.includes(name) ?? true);
   const loaded: LoadedModel[] = [];
   const failed: Announcement["failed"] = missing(config, scanned);
-  const attempt = async (name: string, version: string, file: string, load: () => Promise<LoadedModel>) => {
+  const attempt = async (
+    { name, figures }: { readonly name: string; readonly figures: ModelFigures },
+    version: string,
+    file: string,
+    load: () => Promise<LoadedModel>,
+  ) => {
     try {
       const since = performance.now();
       const model = await load();
       const loadMs = performance.now() - since;
-      loaded.push({ ...model, served: { ...model.served, weightBytes: await weightBytes(file) }, loadMs });
+      const bytes = (await weightBytes(file)) * sessionsOf(model);
+      loaded.push({ ...model, served: { ...model.served, weightBytes: bytes }, figures, loadMs });
     } catch (error) {
       failed.push({ name, version, reason: error instanceof Error ? withoutPaths(error.message) : String(error) });
     }
@@ -82,9 +68,9 @@ export async function loadModels(
     } else if (model.kind === "broken") {
       failed.push({ name: model.name, reason: model.error });
     } else if (model.kind === "generator") {
-      await attempt(model.name, "1", model.modelFile, () =>
-        onFirst(placementsOf(device, model.place), (placement) =>
-          loadGenerator(generatorSettings(config, device, placement), model, onFatal),
+      await attempt(model, "1", model.modelFile, () =>
+        onFirst(instancePlaces(device, model.place === undefined ? [] : [{ ...model.place, ...single }]), ([place]) =>
+          loadGenerator(generatorSettings(config, device, place), model, onFatal),
         ),
       );
     } else {
@@ -93,9 +79,10 @@ export async function loadModels(
           failed.push({ name: model.name, version: version.version, reason: version.error });
           continue;
         }
-        await attempt(model.name, version.version, version.file, () =>
-          onFirst(placementsOf(device, wantedPlace(model)), (placement) =>
-            loadVersion({ settings: config, device, placement }, model, version.version, version.file, onFatal),
+        const named = { name: model.name, figures: figuresOf(model.config) };
+        await attempt(named, version.version, version.file, () =>
+          onFirst(instancePlaces(device, wantedInstances(model)), (places) =>
+            loadVersion({ settings: config, device, places }, model, version, onFatal),
           ),
         );
       }
@@ -112,40 +99,63 @@ function missing({ BATON_MODELS = [] }: WorkerConfig, scanned: readonly ScannedM
   }));
 }
 
-/** The place that the configuration names. Only the first instance group counts. */
-function wantedPlace({ config, groups }: FoundModel): WantedPlace | undefined {
-  const [group] = config.instance_group;
-  return group && { ...group, needsGpu: groups[0]?.kind === "KIND_GPU" };
+/** How many sessions hold the model's weights. */
+function sessionsOf(model: LoadedModel): number {
+  return model.kind === "tensors" ? 1 + (model.serving.further?.length ?? 0) : 1;
+}
+
+/** A generator has one instance in a worker. */
+const single = { count: 1, named: [] } as const;
+
+/** The instances that the configuration asks for. */
+function wantedInstances({ config, groups }: FoundModel): WantedInstances[] {
+  return config.instance_group.map(({ kind, gpus, count }, index) => {
+    const own = groups[index];
+    return { kind, gpus, count, named: own?.gpus ?? [], needsGpu: own?.kind === "KIND_GPU" };
+  });
 }
 
 /**
- * Loads a model at the first place that can run the model. The announcement names that place, and
- * warns of the places that failed.
+ * Loads a model at the first places that can run the model. The announcement names them, and warns
+ * of the places that failed.
  *
- * @throws the error of `load` for the last place
+ * @throws the error of `load` for the last places
  */
 async function onFirst(
-  placements: readonly [Placement, ...Placement[]],
-  load: (placement: Placement) => Promise<LoadedModel>,
+  alternatives: readonly [Places, ...Places[]],
+  load: (places: Places) => Promise<LoadedModel>,
 ): Promise<LoadedModel> {
-  const [first, ...others] = placements;
+  const [first, ...others] = alternatives;
   const warnings: string[] = [];
-  let placement = first;
+  let places = first;
   for (const next of others) {
     try {
-      return placed(await load(placement), placement, warnings);
+      return placed(await load(places), places, warnings);
     } catch (error) {
       const reason = error instanceof Error ? withoutPaths(error.message) : String(error);
-      const unlike = `it could not be loaded on ${placementText(placement)}: ${reason}`;
-      warnings.push(`it runs on ${placementText(next)}, since ${unlike}`);
-      placement = next;
+      const unlike = `it could not be loaded on ${placesText(places)}: ${reason}`;
+      warnings.push(`it runs on ${placesText(next)}, since ${unlike}`);
+      places = next;
     }
   }
-  return placed(await load(placement), placement, warnings);
+  return placed(await load(places), places, warnings);
 }
 
-/** Adds the model's place and its warnings to the announcement. */
-function placed(loaded: LoadedModel, { providers: [provider], gpu }: Placement, added: readonly string[]): LoadedModel {
+function placesText(places: Places): string {
+  return [...new Set(places.map(placementText))].join(" and ");
+}
+
+/** Adds the place of the model's first instance and its warnings to the announcement. */
+function placed(
+  loaded: LoadedModel,
+  [
+    {
+      providers: [provider],
+      gpu,
+    },
+  ]: Places,
+  added: readonly string[],
+): LoadedModel {
   const warnings = [...(loaded.served.warnings ?? []), ...added];
   const placement = { provider, ...(gpu !== undefined && { gpu }) };
   return { ...loaded, served: { ...loaded.served, placement, ...(warnings.length > 0 && { warnings }) } };
@@ -162,78 +172,4 @@ function generatorSettings(config: WorkerConfig, { turns }: Device, placement: P
     prefillTokens: config.BATON_PREFILL_TOKENS,
     maxIdleMs: config.BATON_CONVERSATION_IDLE_MS,
   };
-}
-
-/** A model's place, and the settings that it loads with. */
-interface Loading {
-  readonly settings: WorkerConfig;
-  readonly device: Device;
-  readonly placement: Placement;
-}
-
-async function loadVersion(
-  { settings, device, placement }: Loading,
-  found: FoundModel,
-  version: string,
-  file: string,
-  onFatal: (reason: string) => void,
-): Promise<LoadedTensorModel> {
-  const executeDelayMs = Number(found.config.parameters["execute_delay_ms"]?.string_value ?? 0);
-  const options = { ...sessionOptions(settings, found.config, file), placement, turns: device.turns, executeDelayMs };
-  const host = await startModel(options, onFatal);
-  try {
-    const { config: complete, inferred, warnings: rewritten } = resolveModel(found, host.graph);
-    const constants = readConstants(complete, host.graph);
-    const reason = unsupported(complete, host.graph);
-    if (reason !== undefined) throw new LoadError(reason);
-    const printed = configJson(complete);
-    const digest = await digestOf(JSON.stringify(configJson({ ...complete, instance_group: found.groups })), file);
-    const { initialStates } = found;
-    const serving = { ...servingOf(complete, host.graph, { initialStates, constants }), version, host };
-    const served = servedOf(complete, host.graph, version, digest, printed);
-    const compared = await compareWithCpu(serving, served, options, settings.BATON_GPU_TOLERANCE, onFatal);
-    const ran = await warmUp(serving, served, found.warmUp);
-    const warnings = [...found.warnings, ...rewritten, ...compared, ...ran];
-    return {
-      kind: "tensors",
-      serving,
-      served: { ...served, ...(warnings.length > 0 && { warnings }) },
-      inferred,
-    };
-  } catch (error) {
-    await host.close();
-    throw error;
-  }
-}
-
-/**
- * ONNX Runtime's words for the values of `optimization.graph.level`; any other value means "all".
- */
-const graphLevels: Readonly<Record<number, SessionOptions["graphOptimization"]>> = {
-  [-1]: "basic",
-  1: "extended",
-  2: "disabled",
-};
-
-/**
- * The model's own configuration wins over the worker's settings, as in Triton: the parameter
- * `intra_op_thread_count`, and `optimization.graph.level`.
- */
-function sessionOptions(
-  settings: WorkerConfig,
-  config: ModelConfig,
-  modelFile: string,
-): Omit<SessionOptions, "placement" | "turns"> {
-  const wanted = Number(config.parameters["intra_op_thread_count"]?.string_value ?? settings.BATON_INTRA_OP_THREADS);
-  return {
-    modelFile,
-    intraOpThreads: intraOpThreads(wanted),
-    graphOptimization: graphLevels[config.optimization?.graph?.level ?? 0] ?? "all",
-  };
-}
-
-async function digestOf(config: string, file: string): Promise<string> {
-  const hash = createHash("sha256").update(config);
-  for await (const chunk of createReadStream(file)) hash.update(chunk as Buffer);
-  return hash.digest("hex");
 }

@@ -75,7 +75,8 @@ async function showFigures({ gpus }: Device, lifecycle: Lifecycle): Promise<void
 
 async function closeModel(model: LoadedModel): Promise<void> {
   await model.serving.host.close();
-  if (model.kind === "generator") await model.serving.tokenizer.close();
+  if (model.kind === "generator") return model.serving.tokenizer.close();
+  for (const host of model.serving.others ?? []) await host.close();
 }
 
 async function main(): Promise<void> {

@@ -398,6 +398,7 @@ describe("the check of generated documents", () => {
   /** A text of each page's generated parts. */
   const pages = {
     "docs/settings.md": "`BATON_LEASE_MS`",
+    "docs/configuration.md": "`input.reshape`",
     "docs/metrics.md": "`baton_step_seconds`",
     "docs/errors.md": "`unknown_job`",
     "docs/api.md": "Cancels a job.",

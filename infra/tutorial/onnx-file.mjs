@@ -1,7 +1,7 @@
 /**
  * Writes an ONNX model byte for byte, because the set-up has only Node. This file has only the
- * parts that `make.mjs` needs. A model is a protobuf message: the numbers below are the field
- * numbers of onnx.proto (ONNX 1.12).
+ * parts that `make.mjs` and tests need. A model is a protobuf message: the numbers below are the
+ * field numbers of onnx.proto (ONNX 1.12).
  */
 
 /** @typedef {readonly (number | string)[]} Dims sizes, and names of variable sizes */
@@ -30,9 +30,11 @@ function nested(field, ...parts) {
   return Buffer.concat([varint((field << 3) | 2), varint(body.length), body]);
 }
 
-/** Types of tensors' elements, and of nodes' attributes. */
-const FLOAT = 1;
-const INT64 = 7;
+/** Types of tensors' elements. */
+export const FLOAT = 1;
+export const INT32 = 6;
+export const INT64 = 7;
+/** Types of nodes' attributes. */
 const INT_ATTRIBUTE = 2;
 const INTS_ATTRIBUTE = 7;
 const IR_VERSION = 8;
@@ -54,16 +56,16 @@ export function initializer(name, dims, values) {
   );
 }
 
-/** @type {(field: number, name: string, dims: Dims) => Buffer} */
-function floatTensor(field, name, dims) {
+/** @type {(field: number, name: string, dims: Dims, type: number) => Buffer} */
+function tensor(field, name, dims, type) {
   const shape = dims.map((dim) => nested(1, typeof dim === "number" ? number(1, dim) : nested(2, dim)));
-  return nested(field, nested(1, name), nested(2, nested(1, number(1, FLOAT), nested(2, ...shape))));
+  return nested(field, nested(1, name), nested(2, nested(1, number(1, type), nested(2, ...shape))));
 }
 
-/** @type {(name: string, dims: Dims) => Buffer} */
-export const input = (name, dims) => floatTensor(11, name, dims);
-/** @type {(name: string, dims: Dims) => Buffer} */
-export const output = (name, dims) => floatTensor(12, name, dims);
+/** @type {(name: string, dims: Dims, type?: number) => Buffer} */
+export const input = (name, dims, type = FLOAT) => tensor(11, name, dims, type);
+/** @type {(name: string, dims: Dims, type?: number) => Buffer} */
+export const output = (name, dims, type = FLOAT) => tensor(12, name, dims, type);
 
 /**
  * @param {string} operator

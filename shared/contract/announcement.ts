@@ -17,6 +17,8 @@ const tensorSpec = z.object({
    * share a batch only if their values of this input are equal.
    */
   shared: z.boolean().optional(),
+  /** Whether a request may leave this input out. Absent: it may not. */
+  optional: z.boolean().optional(),
 });
 
 export type TensorSpec = Readonly<z.infer<typeof tensorSpec>>;

@@ -21,6 +21,14 @@ export interface Sample {
   readonly value: number;
 }
 
+/** What a model's configuration says of its series. */
+export interface DescribedModel {
+  /** Labels of all of the version's series, with names that begin with `_`. */
+  readonly labels: Labels;
+  /** Bounds in place of a histogram's own. */
+  readonly bounds?: Readonly<Partial<Record<FamilyName, readonly number[]>>> | undefined;
+}
+
 interface Series {
   readonly labels: Labels;
   /** The texts of its lines up to the value. */
@@ -40,6 +48,8 @@ export class Cells {
   readonly #series = new Map<FamilyName, Map<string, Series>>();
   /** The versions that have series of their own, as `model/version`. */
   readonly #models = new Set<string>();
+  /** By `model/version`. */
+  readonly #described = new Map<string, DescribedModel>();
   /** The models that have series of their own without a version. */
   readonly #names = new Set<string>();
   /** The tenants that have series of their own. */
@@ -76,6 +86,16 @@ export class Cells {
     return tenant;
   }
 
+  /** To be called before the version has series. */
+  describeModel(model: string, version: string, described: DescribedModel): void {
+    this.#described.set(`${model}/${version}`, described);
+  }
+
+  /** The bounds that a version's configuration gives a histogram; undefined if it gives none. */
+  boundsOf(name: FamilyName, { model = "", version = "" }: Labels): readonly number[] | undefined {
+    return this.#described.get(`${model}/${version}`)?.bounds?.[name];
+  }
+
   /** The labels of a version's series. Beyond the limit, all versions have the same. */
   modelLabels(model: string, version: string): Labels {
     const name = `${model}/${version}`;
@@ -83,7 +103,7 @@ export class Cells {
       if (this.#models.size >= this.#mostModels) return { model: OTHER, version: "" };
       this.#models.add(name);
     }
-    return { model, version };
+    return { model, version, ...this.#described.get(name)?.labels };
   }
 
   /** The label of a model in series that do not tell versions apart. */
@@ -102,8 +122,9 @@ export class Cells {
 
   /** As `counter`. */
   histogram(name: FamilyName, labels: Labels = {}): Buckets {
-    const { bounds = [] }: Family = families[name];
-    return { first: this.#find(name, labels, bounds.length + 2).first, bounds };
+    const family: Family = families[name];
+    const bounds = this.boundsOf(name, labels) ?? family.bounds ?? [];
+    return { first: this.#find(name, labels, bounds.length + 2, { ...family, bounds }).first, bounds };
   }
 
   /** Makes a series whose value `read` gives for each page. Equal labels have the sum of all. */
@@ -131,6 +152,7 @@ export class Cells {
 
   /** Removes a version's series. Later counts in cells that a writer still has are not shown. */
   forgetModel(model: string, version: string): void {
+    this.#described.delete(`${model}/${version}`);
     if (!this.#models.delete(`${model}/${version}`)) return;
     for (const all of this.#series.values()) {
       for (const [key, { labels }] of all) {
@@ -167,8 +189,7 @@ export class Cells {
     return `${text}${lines[buckets] as string}${sum}\n${lines[buckets + 1] as string}${count}\n`;
   }
 
-  #find(name: FamilyName, labels: Labels, cells: number): Series {
-    const family: Family = families[name];
+  #find(name: FamilyName, labels: Labels, cells: number, family: Family = families[name]): Series {
     const key = JSON.stringify(family.labels.map((label) => labels[label] ?? ""));
     let all = this.#series.get(name);
     if (all === undefined) this.#series.set(name, (all = new Map<string, Series>()));

@@ -54,7 +54,7 @@ const inference = {
   nv_inference_compute_output_duration_us: counter("Time to take outputs apart, of results.", ofModel),
   nv_inference_first_response_histogram_ms: histogram(
     [100, 500, 2_000, 5_000],
-    "Time from admission to the first token in the log, in ms.",
+    "Time from admission to the first token in the log, in ms; of a tensor model with model_metrics, to the commit.",
     ofModel,
   ),
   nv_model_load_duration_secs: gauge("Time that the model took to load.", ofModel),

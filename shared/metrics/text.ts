@@ -4,7 +4,10 @@
  */
 import type { Family } from "./families.js";
 
-/** The values of a series' labels. A label of the family that is absent has the value "". */
+/**
+ * The values of a series' labels. A label of the family that is absent has the value "". Labels
+ * that begin with `_` stand behind the family's: a model's configuration has them (`metric_tags`).
+ */
 export type Labels = Readonly<Record<string, string>>;
 
 /** The lines before a family's samples. */
@@ -17,7 +20,8 @@ export function headOf(name: string, { help, type }: Family): string {
  * the bucket `+Inf`, and then the sum and the count.
  */
 export function linesOf(name: string, { type, labels: names, bounds = [] }: Family, labels: Labels): string[] {
-  const listed = names.map((label) => `${label}="${escaped(labels[label] ?? "")}"`);
+  const own = Object.keys(labels).filter((label) => label.startsWith("_"));
+  const listed = [...names, ...own].map((label) => `${label}="${escaped(labels[label] ?? "")}"`);
   const line = (suffix: string, ...more: string[]): string => {
     const all = [...listed, ...more].join(",");
     return `${name}${suffix}${all === "" ? "" : `{${all}}`} `;

@@ -2,69 +2,15 @@ import { describe, expect, it } from "vitest";
 import { encodeFrame } from "#shared/frame.js";
 import { laneKeys } from "#shared/queue/keys.js";
 import { Reader } from "../../worker/lane/reader.js";
-import { Exclusive } from "../../worker/lane/exclusive.js";
-import { TensorWork } from "../../worker/tensors/loop.js";
 import { RedisClocks } from "#shared/redis/clock.js";
 import { connectBlockingReader } from "#shared/redis/connect.js";
 import { registryKeys } from "#shared/queue/keys.js";
 import { unbatched } from "../../worker/lane/holdings.js";
 import { laneContext, RunningLane, type LaneWork } from "../../worker/lane/lane.js";
-import type { RunResult } from "../../worker/tensors/host.js";
-import type { ServingModel } from "../../worker/tensors/serving.js";
-import { admit, applicant, LIMITS, steady, streaming, type Lab, useLab } from "../support/queue/lab.js";
+import { admit, applicant, LIMITS, steady, streaming, useLab } from "../support/queue/lab.js";
 import { LabMember } from "../support/queue/member.js";
+import { openTensorLane, slowModel } from "../support/queue/tensor-lane.js";
 import { silentBus, silentLog } from "../support/silent.js";
-
-/** A stateless model whose runs last until the test ends them. */
-function slowModel(maxBatchSize = 4) {
-  const begun: (() => void)[] = [];
-  const model: ServingModel = {
-    name: "m",
-    version: "1",
-    batching: { batched: true, shared: new Set() },
-    layouts: { inputs: new Map(), outputs: new Map() },
-    constants: [],
-    limits: { maxBatchSize, maxDelayMs: 0, preferred: [] },
-    controls: [],
-    states: [],
-    maxIdleMs: undefined,
-    history: 1,
-    host: {
-      graph: { inputs: [], outputs: [] },
-      run: () =>
-        new Promise<RunResult>((resolve) => {
-          begun.push(() => resolve({ outputs: [], ranMs: 1, letGo: () => undefined }));
-        }),
-      close: () => Promise.resolve(),
-    },
-  };
-  return { model, begun };
-}
-
-async function open(lab: Lab, url: string, model: ServingModel) {
-  const { queue } = lab;
-  const { redis, consumer } = queue;
-  const blocking = connectBlockingReader({ url, name: "reader", log: silentLog });
-  const reader = new Reader({ redis: blocking, commands: redis, consumer, log: silentLog });
-  const clocks = new RedisClocks(redis);
-  await clocks.read();
-  const context = laneContext({
-    queue,
-    bus: silentBus,
-    replies: lab.repliesOf(),
-    clocks,
-    maxIdleMs: model.maxIdleMs,
-    outageGuard: steady(),
-    models: 1,
-    living: () => 1,
-    stateCacheBytes: 1_000,
-    room: reader.room,
-    log: silentLog,
-  });
-  const limits = { maxStateBytes: 1_000 };
-  const work = new TensorWork(model, context, { exclusive: new Exclusive(), limits, maxRunsAlone: 3 });
-  return new RunningLane(context, work, reader);
-}
 
 /** Streams that neither begin nor end: a lane keeps its requests until it drains. */
 const still: LaneWork = {
@@ -82,7 +28,7 @@ describe("drain", () => {
 
   it("hands back what its last read brings while a batch still runs", async () => {
     const { model, begun } = slowModel();
-    const lane = await open(lab, lab.url, model);
+    const lane = await openTensorLane(lab, model);
     await lab.admitRequest("running", "", 100, body);
     await expect.poll(() => begun.length).toBe(1);
     // The next read has begun to block.
@@ -97,7 +43,7 @@ describe("drain", () => {
 
   it("hands back a batch that waits in the model's thread behind the batch that runs", async () => {
     const { model, begun } = slowModel(1);
-    const lane = await open(lab, lab.url, model);
+    const lane = await openTensorLane(lab, model);
     for (const request of ["running", "staged", "waiting"]) await lab.admitRequest(request, "", 100, body);
     await expect.poll(() => begun.length).toBe(2);
     const drained = lane.drain();
@@ -115,7 +61,7 @@ describe("drain", () => {
 
   it("lets a step expire that waits in the model's thread", async () => {
     const { model, begun } = slowModel(1);
-    const lane = await open(lab, lab.url, model);
+    const lane = await openTensorLane(lab, model);
     await lab.admitRequest("running", "", 100, body);
     await expect.poll(() => begun.length).toBe(1);
     const brief = { ...applicant(lab.lane, "staged", body), deadlineMs: 300 };
@@ -165,7 +111,7 @@ describe("drain", () => {
 
   it("sets a sequence's step aside that stands in the queue of a stateless model", async () => {
     const { model, begun } = slowModel();
-    const lane = await open(lab, lab.url, model);
+    const lane = await openTensorLane(lab, model);
     await lab.admitStep({ request: "r1", start: true, body });
     await expect.poll(() => lab.redis.xlen(laneKeys(lab.lane).dead)).toBe(1);
     expect(begun).toEqual([]);

@@ -12,9 +12,9 @@ interface FleetView {
 
 const extra = `
 response_cache { enable: true }
-instance_group { count: 4 kind: KIND_CPU }
+instance_group { host_policy: "one" kind: KIND_CPU }
 `;
-const unknown = "dynamic_batching { } model_transaction_policy { decoupled: true } batch_input { }";
+const unknown = "dynamic_batching { } model_transaction_policy { decoupled: true } instance_group { passive: true }";
 /** Triton's own tests begin a state like this, from a file of four bytes for any type. */
 const fromFile = `
   initial_state: { name: "state init" data_type: TYPE_STRING dims: [ 1 ] data_file: "input_state_data" }`;
@@ -50,7 +50,7 @@ describe("a configuration that is not obeyed", () => {
       expect.objectContaining({
         name: "echo-int32",
         reason: expect.stringMatching(
-          /batch_input is not supported: .*model_transaction_policy\.decoupled is not supported: /,
+          /instance_group\[0\]\.passive is not supported: .*model_transaction_policy\.decoupled is not supported: /,
         ) as unknown,
       }),
     ]);
@@ -59,7 +59,7 @@ describe("a configuration that is not obeyed", () => {
   it("is warned of by the name of its fields where it changes no answer", async () => {
     const { models } = await view();
     const warnings = [
-      expect.stringContaining("instance_group[0].count has no effect: "),
+      expect.stringContaining("instance_group[0].host_policy has no effect: "),
       expect.stringContaining("response_cache.enable has no effect: "),
     ];
     expect(models.find(({ name }) => name === "echo-fp32")?.warnings).toEqual(warnings);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { onCpu } from "../onnx/providers.js";
-import { describeCard, parseNvidia, softwareDriver, visibleCards } from "./card.js";
+import { describeCard, parseCapabilities, parseNvidia, softwareDriver, visibleCards } from "./card.js";
 
 const listed = `0, GPU-5f3c0a, NVIDIA H100 80GB HBM3, 81559, 4
 1, GPU-77aa01, NVIDIA L4, 23034, [N/A]
@@ -54,4 +54,12 @@ it("tells of the CPU what memory the process may have, and has", async () => {
   expect(rest).toEqual({ provider: "cpu" });
   expect(memory?.used).toBeGreaterThan(1_000_000);
   expect(memory?.total).toBeGreaterThan(memory?.used ?? Infinity);
+});
+
+it("reads the compute capabilities that nvidia-smi lists, and leaves out a card without one", () => {
+  expect(parseCapabilities("0, GPU-5f3c, 9.0\n1, GPU-77aa, [N/A]\n2, GPU-81bb, 12.0\n")).toEqual([
+    { index: 0, uuid: "GPU-5f3c", capability: "9.0" },
+    { index: 2, uuid: "GPU-81bb", capability: "12.0" },
+  ]);
+  expect(parseCapabilities('Field "compute_cap" is not a valid field to query.')).toEqual([]);
 });

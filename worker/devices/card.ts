@@ -29,6 +29,27 @@ const QUERY = ["--query-gpu=index,uuid,name,memory.total,memory.used", "--format
 /** Drivers that compute on the CPU. Each key is a part of the name of the driver's file. */
 const SOFTWARE = { swiftshader: "SwiftShader (software)", lvp: "llvmpipe (software)" };
 
+/**
+ * @returns the compute capability of each card that this process sees, such as "9.0", by the place
+ *   of the card; empty if NVIDIA's driver does not tell them, as old drivers do not
+ */
+export async function computeCapabilities(env: NodeJS.ProcessEnv): Promise<readonly string[]> {
+  const query = ["--query-gpu=index,uuid,compute_cap", "--format=csv,noheader,nounits"];
+  const listed = await promisify(execFile)("nvidia-smi", query, { timeout: PATIENCE_MS }).then(
+    ({ stdout }) => parseCapabilities(stdout),
+    () => [],
+  );
+  return visibleCards(listed, env["CUDA_VISIBLE_DEVICES"]).map(({ capability }) => capability);
+}
+
+/** Reads lines such as `0, GPU-5f3c, 9.0`. */
+export function parseCapabilities(text: string) {
+  return text.split("\n").flatMap((line) => {
+    const [index = "", uuid = "", capability = ""] = line.split(",").map((field) => field.trim());
+    return /^\d+$/.test(index) && /^\d+\.\d+$/.test(capability) ? [{ index: Number(index), uuid, capability }] : [];
+  });
+}
+
 /** @returns the cards that this process sees; empty if NVIDIA's driver does not answer */
 export async function nvidiaCards(env: NodeJS.ProcessEnv): Promise<readonly NvidiaCard[]> {
   const asked = promisify(execFile)("nvidia-smi", QUERY, { timeout: PATIENCE_MS });

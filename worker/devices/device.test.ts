@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { onCpu, type Provider } from "../onnx/providers.js";
 import { makeTurns } from "../onnx/turns.js";
-import { placementsOf, sessionProviders, type Device, type WantedPlace } from "./device.js";
+import { instancePlaces, placementsOf, sessionProviders, type Device, type WantedPlace } from "./device.js";
 
 const turns = makeTurns();
 const cpu: Device = { placement: onCpu, gpus: [], orCpu: true, turns };
@@ -26,6 +26,36 @@ describe("placementsOf", () => {
     ["a model that allows no CPU", cuda(0, true), wanted("KIND_GPU", [0], true), [on(0)]],
   ])("%s", (_, device, place, places) => {
     expect(placementsOf(device, place)).toEqual(places);
+  });
+});
+
+describe("instancePlaces", () => {
+  const group = (kind: WantedPlace["kind"], count: number, named: number[] = [], needsGpu = false) => ({
+    ...wanted(kind, named.length === 0 && kind === "KIND_GPU" ? [0, 1, 2] : named, needsGpu),
+    count,
+    named,
+  });
+  const chosen = { ...cuda(1), isChosen: true };
+  it.each<[what: string, device: Device, groups: ReturnType<typeof group>[], places: unknown[][]]>([
+    ["a model without a group", cpu, [], [[onCpu]]],
+    ["two instances on the CPU", cpu, [group("KIND_CPU", 2)], [[onCpu, onCpu]]],
+    ["two groups", cuda(0), [group("KIND_GPU", 1), group("KIND_CPU", 2)], [[on(0), onCpu, onCpu]]],
+    ["instances on any GPU", cuda(1), [group("KIND_GPU", 2)], [[on(1), on(1)]]],
+    ["several GPUs", cuda(0), [group("KIND_GPU", 2, [0, 2])], [[on(0), on(0), on(2), on(2)]]],
+    ["several GPUs and a worker for one", chosen, [group("KIND_GPU", 2, [0, 1])], [[on(1), on(1)]]],
+    ["several GPUs and a worker for another", chosen, [group("KIND_GPU", 1, [0, 2])], [[on(0), on(2)]]],
+    [
+      "settings that allow the CPU",
+      cuda(0, true),
+      [group("KIND_GPU", 1, [0, 1]), group("KIND_CPU", 1)],
+      [
+        [on(0), on(1), onCpu],
+        [onCpu, onCpu, onCpu],
+      ],
+    ],
+    ["a model that allows no CPU", cuda(0, true), [group("KIND_GPU", 2, [0], true)], [[on(0), on(0)]]],
+  ])("%s", (_, device, groups, places) => {
+    expect(instancePlaces(device, groups)).toEqual(places);
   });
 });
 

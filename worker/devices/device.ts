@@ -8,6 +8,8 @@ export interface Device {
   readonly placement: Placement;
   /** The numbers of the GPUs that this process sees; empty on the CPU. */
   readonly gpus: readonly number[];
+  /** Whether the settings name the GPU of `placement`; absent: it is the first that there is. */
+  readonly isChosen?: boolean;
   /**
    * Whether a model may run on the CPU if the GPU cannot run the model: BATON_PROVIDERS names the
    * CPU, too.
@@ -23,16 +25,56 @@ export interface WantedPlace extends Pick<InstanceGroup, "kind" | "gpus"> {
   readonly needsGpu: boolean;
 }
 
+/** An instance group of a model's configuration. */
+export interface WantedInstances extends WantedPlace {
+  /** How many instances to run on each GPU, or on the CPU. */
+  readonly count: number;
+  /** The GPUs that the configuration itself names; `gpus` are all if it names none. */
+  readonly named: readonly number[];
+}
+
+/** The place of each instance of a model. */
+export type Places = readonly [Placement, ...Placement[]];
+
+/**
+ * The places for all instances of a model, the preferred places first. The next ones are for a
+ * worker that cannot load the model there.
+ *
+ * @param groups empty for a model without an instance group
+ */
+export function instancePlaces(device: Device, groups: readonly WantedInstances[]): readonly [Places, ...Places[]] {
+  const each = groups.flatMap((group) =>
+    cardsOf(device, group).flatMap((gpus) =>
+      Array.from({ length: group.count }, () => placementsOf(device, { ...group, gpus })),
+    ),
+  );
+  const [first = placementsOf(device, undefined), ...others] = each;
+  const preferred: Places = [first[0], ...others.map(([place]) => place)];
+  if ([first, ...others].every(({ length }) => length === 1)) return [preferred];
+  const last = (places: Places): Placement => places.at(-1) ?? places[0];
+  return [preferred, [last(first), ...others.map(last)]];
+}
+
+/**
+ * The GPUs for an instance, for each instance that `count` multiplies. A worker for one GPU
+ * (BATON_GPU) leaves the other GPUs of a group to other workers.
+ */
+function cardsOf(
+  { placement, isChosen }: Device,
+  { kind, gpus, named }: WantedInstances,
+): readonly (readonly number[])[] {
+  const { gpu } = placement;
+  const onOne = kind === "KIND_CPU" || gpu === undefined || (isChosen === true && named.includes(gpu));
+  return onOne || named.length < 2 ? [gpus] : named.map((one) => [one]);
+}
+
 /**
  * The places for a model, the preferred place first. The model's configuration comes before the
  * worker's settings, as in Triton.
  *
  * @param wanted undefined for a model without an instance group
  */
-export function placementsOf(
-  { placement, orCpu }: Device,
-  wanted: WantedPlace | undefined,
-): readonly [Placement, ...Placement[]] {
+export function placementsOf({ placement, orCpu }: Device, wanted: WantedPlace | undefined): Places {
   if (wanted?.kind === "KIND_CPU" || placement.gpu === undefined) return [onCpu];
   const { gpus = [], needsGpu = false } = wanted ?? {};
   const [first = placement.gpu] = gpus;

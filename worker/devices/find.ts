@@ -56,7 +56,7 @@ export async function findDevice(
       if (fault === undefined) {
         log.info({ placement: placementText(placement), missing }, "execution provider found");
         const gpus = await gpusOf(name, gpu);
-        return { placement, gpus, orCpu: providers.includes("cpu"), turns };
+        return { placement, gpus, isChosen: settings.gpu !== undefined, orCpu: providers.includes("cpu"), turns };
       }
       missing.push(`${name}${gpu > 0 ? ` on GPU ${gpu}` : ""}: ${likely[name]} (${fault})`);
     }

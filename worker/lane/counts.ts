@@ -10,6 +10,7 @@ import { cells as ofProcess, type Buckets, type Cell, type Cells } from "#shared
 import type { FamilyName } from "#shared/metrics/families.js";
 import type { Delivery } from "#shared/queue/entry.js";
 import { fates, type Fate } from "#shared/queue/work/commit/settlement.js";
+import { FIRST_RESPONSE } from "../models/validate/figures.js";
 import { statePlaces, type LookUpCounts, type StatePlace } from "../sequence/states.js";
 import { ModelReport } from "./model-report.js";
 import type { Settled } from "./settle.js";
@@ -210,6 +211,8 @@ export class BatchCounts {
   readonly #outputUs: Cell;
   readonly #queueSeconds: Buckets;
   readonly #stepSeconds: Buckets;
+  /** Undefined unless the model's configuration sets its buckets, because Triton has it off. */
+  readonly #firstMs: Buckets | undefined;
   readonly #report: ModelReport;
 
   constructor(cells: Cells, labels: Readonly<Record<string, string>>, report: ModelReport) {
@@ -230,6 +233,8 @@ export class BatchCounts {
     this.#outputUs = one("nv_inference_compute_output_duration_us");
     this.#queueSeconds = cells.histogram("baton_queue_seconds", labels);
     this.#stepSeconds = cells.histogram("baton_step_seconds", labels);
+    const isAsked = cells.boundsOf(FIRST_RESPONSE, labels) !== undefined;
+    this.#firstMs = isAsked ? cells.histogram(FIRST_RESPONSE, labels) : undefined;
     this.#report = report;
   }
 
@@ -274,6 +279,7 @@ export class BatchCounts {
     this.#report.took({ requestMs: stepMs, queueMs, inputMs, inferMs: ranMs, outputMs });
     cells.observe(this.#queueSeconds, seconds(queueMs));
     cells.observe(this.#stepSeconds, seconds(stepMs));
+    if (this.#firstMs !== undefined) cells.observe(this.#firstMs, stepMs);
   }
 }
 

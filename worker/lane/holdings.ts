@@ -49,6 +49,8 @@ export interface Batching {
    * Inputs without that axis. A batch has each such input once, so its requests must agree on it.
    */
   readonly shared: ReadonlySet<string>;
+  /** Inputs whose shapes may differ within a batch; absent if there are none. */
+  readonly ragged?: ReadonlySet<string> | undefined;
 }
 
 /** For a model without a batch dimension. */
@@ -234,9 +236,10 @@ export function hold(
   world = realWorld,
 ): Held {
   const request = decodeFrame(delivery.frame);
-  const { batched, shared } = batching;
+  const { batched, shared, ragged } = batching;
   const rowed = batched ? request.tensors.find(({ name }) => !shared.has(name)) : undefined;
   const shapes = request.tensors.map(({ name, shape, data }) => {
+    if (ragged?.has(name) === true) return name;
     if (shared.has(name)) return `${name}[${shape.join(",")}]=${fingerprint(data)}`;
     return `${name}[${(batched ? shape.slice(1) : shape).join(",")}]`;
   });

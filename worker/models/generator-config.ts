@@ -6,6 +6,7 @@ import type { ModelConfig, ModelInput, ModelOutput } from "#shared/model/config.
 import type { WantedPlace } from "../devices/device.js";
 import { LoadError } from "../thread/load-error.js";
 import { completeDefaults } from "./validate/complete.js";
+import { figuresOf, validateFigures, type ModelFigures } from "./validate/figures.js";
 import { judgeGenerator } from "./validate/judge.js";
 import type { ReadConfig } from "./validate/tutorial.js";
 import { validateGroups } from "./validate/validate.js";
@@ -33,6 +34,7 @@ export interface GeneratorConfig {
   readonly place: WantedPlace | undefined;
   /** A sentence for each field that Baton does not take as written. */
   readonly warnings: readonly string[];
+  readonly figures: ModelFigures;
 }
 
 /**
@@ -50,7 +52,13 @@ export function generatorConfig(
     throw new LoadError(`unexpected directory name '${name}' for model '${config.name}', ${rule}`);
   }
   const unheard = judgeGenerator(config);
-  return { warnings: [...warnings, ...unheard], tensors: tensorsOf(config), place: placeOf(config, name, gpus) };
+  validateFigures({ ...config, name });
+  return {
+    warnings: [...warnings, ...unheard],
+    tensors: tensorsOf(config),
+    place: placeOf(config, name, gpus),
+    figures: figuresOf(config),
+  };
 }
 
 /** As for any model, only the first group counts, but all groups have to be right. */

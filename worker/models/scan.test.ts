@@ -53,7 +53,13 @@ async function broken(): Promise<string> {
   return model.kind === "broken" ? model.error : "nothing is wrong with it";
 }
 
-const fileOf = (model: FoundModel): unknown => model.versions.map((version) => ({ ...version }));
+/** The versions, and the files for cards if a version has any. */
+const fileOf = (model: FoundModel): unknown =>
+  model.versions.map((version) => {
+    if (!("cardFiles" in version)) return version;
+    const { cardFiles, ...rest } = version;
+    return cardFiles.size === 0 ? rest : { ...rest, cardFiles: Object.fromEntries(cardFiles) };
+  });
 
 describe("scanRepository", () => {
   it("finds a model without a configuration", async () => {
@@ -138,6 +144,15 @@ describe("scanRepository", () => {
       "m/warmup/x": "",
     });
     expect((await found()).versions.map(({ version }) => version)).toEqual(["9", "10"]);
+  });
+
+  it("finds the files for cards that are there", async () => {
+    const named = ["8.0", "9.0"].map((card) => `cc_model_filenames { key: "${card}" value: "of-${card}.onnx" }`);
+    await given({ "m/config.pbtxt": named.join(" "), "m/1/model.onnx": "", "m/1/of-9.0.onnx": "" });
+    const file = (name: string): string => join(repository, "m/1", name);
+    expect(fileOf(await found())).toEqual([
+      { version: "1", file: file("model.onnx"), cardFiles: { "9.0": file("of-9.0.onnx") } },
+    ]);
   });
 
   it("fails a version whose file is missing, alone", async () => {

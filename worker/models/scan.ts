@@ -5,7 +5,7 @@
 import { readdir, realpath } from "node:fs/promises";
 import { join, sep } from "node:path";
 import type { ModelConfig, VersionPolicy } from "#shared/model/config.js";
-import { completeDefaults, type DirectoryFacts } from "./validate/complete.js";
+import { completeDefaults, groupsOfDigest, type DirectoryFacts } from "./validate/complete.js";
 import { generatorConfig, type GeneratorConfig } from "./generator-config.js";
 import { looksLikeGenerator, readGeneratorFolder, type GeneratorFolder } from "./generator-folder.js";
 import { readInitialStates, type InitialStates } from "./initial-state.js";
@@ -15,13 +15,21 @@ import { LoadError } from "../thread/load-error.js";
 import { modelConfig } from "./pbtxt/schema.js";
 import { defaultMessage, MAX_CONFIG_BYTES } from "./pbtxt/text-format.js";
 import { genuine, readConfigText, rewriteValues, type ReadConfig } from "./validate/tutorial.js";
+import { readWarmUpFiles, type WarmUpFiles } from "./warm-up-files.js";
 import { validateConfig } from "./validate/validate.js";
 
 const CONFIG = "config.pbtxt";
 
 /** A version with a missing or refused file does not affect the other versions. */
-type ScannedVersion =
-  { readonly version: string; readonly file: string } | { readonly version: string; readonly error: string };
+type ScannedVersion = GoodVersion | { readonly version: string; readonly error: string };
+
+export interface GoodVersion {
+  readonly version: string;
+  /** The resolved path of the model. */
+  readonly file: string;
+  /** The paths of the models of `cc_model_filenames` that are there, by compute capability. */
+  readonly cardFiles: ReadonlyMap<string, string>;
+}
 
 /** A tensor model: config.pbtxt and numbered versions. */
 export interface FoundModel {
@@ -35,10 +43,7 @@ export interface FoundModel {
    */
   readonly config: ModelConfig;
   readonly facts: DirectoryFacts;
-  /**
-   * The instance groups as a worker without a GPU completes them. The digest uses these groups, so
-   * that workers with GPUs and without serve the same model.
-   */
+  /** The instance groups for the digest: see `groupsOfDigest`. */
   readonly groups: ModelConfig["instance_group"];
   /** Chosen by the version policy, ascending; at least one. */
   readonly versions: readonly ScannedVersion[];
@@ -47,6 +52,7 @@ export interface FoundModel {
   readonly stateNames: ReadonlySet<string>;
   /** Batch sizes to run before the worker serves the model. */
   readonly warmUp: readonly number[];
+  readonly warmUpFiles: WarmUpFiles;
   /**
    * A sentence for each deviation from the written configuration: fields read as others, fields
    * without effect that change no answer, and strings that a state's file lacks.
@@ -142,20 +148,21 @@ async function scanModel(
   validateConfig(config, gpus);
   const unheard = judge(written);
   const { initialStates, warnings: lacking } = await readInitialStates(directory, config);
+  const warmUpFiles = await readWarmUpFiles(directory, config);
   const versions: ScannedVersion[] = [];
-  for (const version of chosen) versions.push(await scanVersion(directory, version, config.default_model_filename));
-  const { instance_group: groups } = completeDefaults(written, { ...facts, gpus: [] });
+  for (const version of chosen) versions.push(await scanVersion(directory, version, config));
   return {
     kind: "found",
     name,
     directory,
     config,
     facts,
-    groups,
+    groups: groupsOfDigest(written, facts),
     versions,
     initialStates,
     stateNames,
     warmUp,
+    warmUpFiles,
     warnings: [...warnings, ...unheard, ...lacking],
   };
 }
@@ -177,18 +184,35 @@ async function filesOfFirst(directory: string, available: readonly string[]): Pr
   return folder?.directory === true ? readdir(folder.path) : undefined;
 }
 
-/** A version is a file, or a directory of that name with model.onnx and its external data. */
-async function scanVersion(directory: string, version: string, filename: string): Promise<ScannedVersion> {
+async function scanVersion(
+  directory: string,
+  version: string,
+  { default_model_filename: filename, cc_model_filenames: ofCards }: ModelConfig,
+): Promise<ScannedVersion> {
   try {
-    const named = await resolveInside(directory, join(version, filename));
-    const inner = join(version, filename, "model.onnx");
-    const found = named?.directory === true ? await resolveInside(directory, inner) : named;
-    if (found === undefined || found.directory) throw new LoadError(`'${join(version, filename)}' does not exist`);
+    const file = await modelFile(directory, version, filename);
+    if (file === undefined) throw new LoadError(`'${join(version, filename)}' does not exist`);
+    const cardFiles = new Map<string, string>();
+    for (const [capability, name] of Object.entries(ofCards)) {
+      const own = await modelFile(directory, version, name);
+      if (own !== undefined) cardFiles.set(capability, own);
+    }
     await checkTree(directory, version);
-    return { version, file: found.path };
+    return { version, file, cardFiles };
   } catch (error) {
     return { version, error: textOf(error) };
   }
+}
+
+/**
+ * A model is a file, or a directory of that name with model.onnx and its external data.
+ * @returns the resolved path; undefined if there is no such file
+ */
+async function modelFile(directory: string, version: string, filename: string): Promise<string | undefined> {
+  const named = await resolveInside(directory, join(version, filename));
+  const inner = join(version, filename, "model.onnx");
+  const found = named?.directory === true ? await resolveInside(directory, inner) : named;
+  return found === undefined || found.directory ? undefined : found.path;
 }
 
 /**

@@ -15,7 +15,7 @@ export interface GraphTensor {
 export interface GraphMetadata {
   readonly inputs: readonly GraphTensor[];
   readonly outputs: readonly GraphTensor[];
-  /** Initializers that a request may override. The Node API of ONNX Runtime does not name them. */
+  /** Inputs that a request may leave out, because the graph has a value for them. */
   readonly initializers?: readonly GraphTensor[];
 }
 
@@ -26,5 +26,13 @@ export interface SessionOptions {
   readonly turns: TurnMemory;
   /** Threads inside one operator; 0 lets ONNX Runtime choose. */
   readonly intraOpThreads: number;
+  /** Threads for operators side by side; absent or 0 lets ONNX Runtime choose. */
+  readonly interOpThreads?: number;
+  /** Whether operators that do not need each other run side by side; absent: they do not. */
+  readonly executionMode?: "sequential" | "parallel" | undefined;
+  /** Whether the runtime keeps memory on the CPU for later runs; absent for its default. */
+  readonly memoryArena?: boolean | undefined;
+  /** Whether the runtime plans a run's memory from earlier runs; absent for its default. */
+  readonly memoryPattern?: boolean | undefined;
   readonly graphOptimization: "disabled" | "basic" | "extended" | "all";
 }

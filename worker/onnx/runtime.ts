@@ -106,6 +106,10 @@ export async function openSession({
   placement,
   turns,
   intraOpThreads,
+  interOpThreads = 0,
+  executionMode,
+  memoryArena,
+  memoryPattern,
   graphOptimization,
 }: Omit<SessionOptions, "modelFile"> & { readonly modelFile: string | Uint8Array }): Promise<Session> {
   const alone = placement.providers.includes("webgpu");
@@ -113,6 +117,10 @@ export async function openSession({
   const options: ort.InferenceSession.SessionOptions = {
     executionProviders: executionProviders(placement),
     intraOpNumThreads: intraOpThreads,
+    ...(interOpThreads > 0 && { interOpNumThreads: interOpThreads }),
+    ...(executionMode !== undefined && { executionMode }),
+    ...(memoryArena !== undefined && { enableCpuMemArena: memoryArena }),
+    ...(memoryPattern !== undefined && { enableMemPattern: memoryPattern }),
     graphOptimizationLevel: graphOptimization,
     // On a GPU, the runtime warns for every model that small operators over shapes stay on the CPU.
     logSeverityLevel: placement.gpu === undefined ? 2 : 3,

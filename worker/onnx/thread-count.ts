@@ -8,8 +8,9 @@ import { availableParallelism } from "node:os";
  * free cores, a small model took twice the CPU for less work. So one core is left to this process's
  * own I/O, and to other processes on the machine.
  *
- * @param wanted 0 stands for all cores but one
+ * @param wanted 0 stands for all cores but one, which the instances of a model share
+ * @param instances of the model that compute on the cores of this machine, side by side
  */
-export function intraOpThreads(wanted: number, cores = availableParallelism()): number {
-  return wanted > 0 ? wanted : Math.max(1, cores - 1);
+export function intraOpThreads(wanted: number, instances: number, cores = availableParallelism()): number {
+  return wanted > 0 ? wanted : Math.max(1, Math.floor((cores - 1) / Math.max(1, instances)));
 }

@@ -81,7 +81,7 @@ export async function loadGenerator(
     placement: settings.placement,
     turns: settings.turns,
     tolerance: settings.tolerance,
-    intraOpThreads: intraOpThreads(settings.intraOpThreads),
+    intraOpThreads: intraOpThreads(settings.intraOpThreads, 1),
     graphOptimization: "all",
     tokenizerFile: folder.tokenizerFile,
     eos,

@@ -15,7 +15,9 @@ import { spentOf } from "../lane/spent.js";
 import type { Begin } from "./begin.js";
 import { withoutPaths } from "../onnx/error-text.js";
 import { split, stack } from "./stack.js";
-import type { ServingModel, StateSpec } from "./serving.js";
+import { joined, makeInputs, scatter } from "./ragged.js";
+import { reshaped, type Reshapes } from "./reshape.js";
+import type { Layouts, ServingModel, StateSpec } from "./serving.js";
 import type { RunResult } from "./host.js";
 import type { Pieces } from "./memory.js";
 import type { WantedOutput } from "./protocol.js";
@@ -224,10 +226,13 @@ function requestedOutputs({ request }: Held): readonly string[] {
 function inputTensors(model: ServingModel, batch: readonly Runnable[]): Pieces[] {
   const { inputs } = model.layouts;
   const { batched } = model.batching;
+  const asGraph = (tensor: Tensor) => inShape(tensor, model.reshapes?.inputs, inputs);
   const requests = batch[0]?.held.request.tensors ?? [];
   const rows = batch.map(({ held }) => held.rows);
+  const { ragged } = model;
   const ofEach = (tensorOf: (one: Runnable) => Tensor) => {
     const parts = batch.map(tensorOf);
+    if (ragged?.inputs.has(parts[0]?.name ?? "") === true) return joined(parts);
     return stack(parts, rows, inputs.get(parts[0]?.name ?? ""));
   };
   const ofEachRow = (constant: Tensor) => {
@@ -240,10 +245,23 @@ function inputTensors(model: ServingModel, batch: readonly Runnable[]): Pieces[]
   };
   return [
     ...model.constants.map(ofEachRow),
-    ...requests.map((_, i) => ofEach(({ held }) => pick(held.request.tensors, i))),
+    ...requests.map((_, i) => ofEach(({ held }) => asGraph(pick(held.request.tensors, i)))),
+    ...(ragged?.made ?? []).flatMap((made) => makeInputs(made, shapesOf(batch, made.source), batched)),
     ...model.states.map((spec, i) => ofEach(({ states }) => (states ? pick(states, i) : initial(spec)))),
     ...model.controls.map((control) => ofEach(({ held }) => controlTensor(control, held.delivery, batched))),
   ];
+}
+
+/** The shapes of an input in the requests of a batch. */
+function shapesOf(batch: readonly Runnable[], input: string): (readonly number[])[] {
+  return batch.map(({ held }) => held.request.tensors.find(({ name }) => name === input)?.shape ?? []);
+}
+
+/** The tensor in the shape that the graph or the client has for it. */
+function inShape(tensor: Tensor, reshapes: Reshapes | undefined, layouts: Layouts): Tensor {
+  const reshape = reshapes?.get(tensor.name);
+  if (reshape === undefined) return tensor;
+  return { ...tensor, shape: reshaped(tensor.shape, reshape, layouts.has(tensor.name)) };
 }
 
 function initial({ input, datatype, initialShape, initial }: StateSpec): Tensor {
@@ -288,8 +306,17 @@ function takeApart(
   const msARow = ranMs / rows.reduce((sum, count) => sum + count, 0);
   let parts: Map<string, Tensor[]>;
   try {
+    const layouts = model.layouts.outputs;
     parts = new Map(
-      outputs.map((output) => [output.name, split(output, rows, model.layouts.outputs.get(output.name))]),
+      outputs.map((output) => {
+        const scattered = model.ragged?.scattered.get(output.name);
+        if (scattered !== undefined) {
+          const shapes = shapesOf(batch, scattered.source);
+          return [output.name, scatter(output, scattered, shapes, model.batching.batched)];
+        }
+        const own = split(output, rows, layouts.get(output.name));
+        return [output.name, own.map((part) => inShape(part, model.reshapes?.outputs, layouts))];
+      }),
     );
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);

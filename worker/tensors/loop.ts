@@ -16,7 +16,7 @@ import type { LaneContext, LaneWork } from "../lane/lane.js";
 import { nameOf, settle, settledTogether, type Settled } from "../lane/settle.js";
 import { Begin } from "./begin.js";
 import { execute, failSequence, type ExecuteLimits, type Execution } from "./execute.js";
-import { moveBeside, planBatch } from "./plan.js";
+import { leastBusy, moveBeside, planBatch } from "./plan.js";
 import type { ServingModel } from "./serving.js";
 
 export interface TensorWorkSettings {
@@ -39,14 +39,21 @@ interface Posted {
   failure: unknown;
 }
 
+/** A session of the model, on a thread of its own. */
+interface Instance {
+  readonly model: ServingModel;
+  /** The batches of the thread: the batch that runs, and the staged batch. */
+  readonly posted: Posted[];
+}
+
 const WAIT = { kind: "wait", until: Infinity } as const;
 /** The message about commits with the fates `lost` and `already`. */
 const REFUSED = "commits refused: another worker took the steps over, or an earlier call had committed them";
 /** Suspects run one after the other, so a worker takes few at a time. */
 const SUSPECTS_AT_ONCE = 16;
 /**
- * Most batches that settle at once. Beyond that the loop waits, so that a slow Redis slows the
- * intake instead of filling the memory.
+ * Most batches that settle at once, and one more for each further instance. Beyond that the loop
+ * waits, so that a slow Redis slows the intake instead of filling the memory.
  */
 const SETTLING_AT_ONCE = 2;
 /**
@@ -66,11 +73,14 @@ export class TensorWork implements LaneWork {
   readonly #unsettled = new Set<Promise<void>>();
   /** The last batch that ran, until the loop turns it into settlements. */
   #ran: Execution | undefined;
-  /** The batches of the model's thread: the batch that runs, and the staged batch. */
-  readonly #posted: Posted[] = [];
+  readonly #instances: readonly Instance[];
 
   constructor(model: ServingModel, context: LaneContext, settings: TensorWorkSettings) {
     this.#model = model;
+    this.#instances = [model, ...(model.others ?? []).map((host) => ({ ...model, host }))].map((one) => ({
+      model: one,
+      posted: [],
+    }));
     this.#context = context;
     this.#settings = { ...settings, limits: { ...settings.limits, counts: context.counts.batches } };
   }
@@ -80,13 +90,15 @@ export class TensorWork implements LaneWork {
   }
 
   /**
-   * At most one full batch waits while another runs. With `candidates`, steps of at most that many
-   * sequences wait or run.
+   * For each instance, at most one full batch waits while another runs. With `candidates`, steps of
+   * at most that many sequences wait or run.
    */
   room(): number {
     const { limits, candidates } = this.#model;
     const { holdings } = this.#context;
-    const room = Math.max(1, limits.maxBatchSize) - holdings.waiting.length - (this.#posted[1]?.batch.length ?? 0);
+    const most = Math.max(1, limits.maxBatchSize) * this.#instances.length;
+    const staged = this.#instances.reduce((sum, { posted }) => sum + (posted[1]?.batch.length ?? 0), 0);
+    const room = most - holdings.waiting.length - staged;
     return candidates === undefined ? room : Math.min(room, candidates - holdings.size);
   }
 
@@ -103,13 +115,14 @@ export class TensorWork implements LaneWork {
 
   async run(signal: AbortSignal): Promise<void> {
     const { holdings, world } = this.#context;
-    const posted = this.#posted;
+    const instances = this.#instances;
     for (;;) {
       this.#collect();
-      if (signal.aborted && posted.length === 0) break;
-      const plan = planBatch(holdings.waiting, holdings.suspects, world.now(), this.#model.limits);
-      if (this.#takeBack(signal.aborted || plan.kind === "alone")) continue;
-      const move = signal.aborted ? WAIT : moveBeside(plan, posted.length);
+      const posted = instances.map((one) => one.posted.length);
+      if (signal.aborted && posted.every((count) => count === 0)) break;
+      const plan = planBatch(holdings.waiting, holdings.suspects, world.now(), this.#model.limits, this.#busy());
+      if (this.#takeBack(signal.aborted || plan.kind === "alone" || posted.includes(0))) continue;
+      const move = signal.aborted ? WAIT : moveBeside(plan, posted);
       if (move.kind !== "run") this.#settleLastBatch();
       switch (move.kind) {
         case "wait":
@@ -126,7 +139,7 @@ export class TensorWork implements LaneWork {
           break;
         case "run":
           if (move.lateMs !== undefined) this.#context.counts.batches?.late(move.lateMs);
-          await this.#post(move.batch, move.closedBy);
+          await this.#post(instances[leastBusy(posted)] as Instance, move.batch, move.closedBy);
           break;
       }
     }
@@ -134,15 +147,22 @@ export class TensorWork implements LaneWork {
     await Promise.all(this.#unsettled);
   }
 
-  /** When the first step of the staged batch expires; Infinity if the batch has begun. */
-  #stagedUntil(): number {
-    const [, staged] = this.#posted;
-    if (staged === undefined || staged.hasBegun) return Infinity;
-    return Math.min(...staged.batch.map(({ expiresAt }) => expiresAt));
+  /** The sequences with a step under way, if that matters: a single thread takes turns anyway. */
+  #busy(): ReadonlySet<string> | undefined {
+    if (this.#instances.length === 1) return undefined;
+    const held = this.#instances.flatMap(({ posted }) => posted.flatMap(({ batch }) => batch));
+    return new Set(held.flatMap(({ sequence }) => sequence ?? []));
   }
 
-  /** Gives the model's thread a batch, then settles the last batch. */
-  async #post(batch: readonly Held[], closedBy: Closing): Promise<void> {
+  /** When the first step of a staged batch expires; Infinity if all batches have begun. */
+  #stagedUntil(): number {
+    const staged = this.#instances.flatMap(({ posted }) => posted.slice(1));
+    const waiting = staged.filter(({ hasBegun }) => !hasBegun).flatMap(({ batch }) => batch);
+    return Math.min(...waiting.map(({ expiresAt }) => expiresAt));
+  }
+
+  /** Gives an instance's thread a batch, then settles the last batch. */
+  async #post({ model, posted: ofThread }: Instance, batch: readonly Held[], closedBy: Closing): Promise<void> {
     const { holdings, world, traces } = this.#context;
     const { exclusive, limits } = this.#settings;
     holdings.take(batch);
@@ -157,9 +177,9 @@ export class TensorWork implements LaneWork {
       };
     });
     const begin = new Begin();
-    const running = exclusive.share(() => execute(this.#model, batch, limits, { begin, onPosted }));
+    const running = exclusive.share(() => execute(model, batch, limits, { begin, onPosted }));
     const posted: Posted = { batch, closedBy, begin, hasBegun: false, execution: undefined, failure: undefined };
-    this.#posted.push(posted);
+    ofThread.push(posted);
     running.then(
       (execution) => {
         posted.execution = execution;
@@ -174,7 +194,8 @@ export class TensorWork implements LaneWork {
     );
     if (this.#ran !== undefined) await within(POST_MS, isPosted, world);
     this.#settleLastBatch();
-    while (this.#settling.size >= SETTLING_AT_ONCE) await Promise.race(this.#settling);
+    const most = SETTLING_AT_ONCE + this.#instances.length - 1;
+    while (this.#settling.size >= most) await Promise.race(this.#settling);
   }
 
   /**
@@ -182,34 +203,44 @@ export class TensorWork implements LaneWork {
    * for its states.
    */
   #collect(): void {
-    const { holdings, counts, log } = this.#context;
-    const over = this.#posted.filter(({ execution, failure }) => execution !== undefined || failure !== undefined);
-    for (const one of over) {
-      if (one.execution === undefined) throw one.failure;
-      this.#posted.splice(this.#posted.indexOf(one), 1);
-      this.#settleLastBatch();
-      this.#ran = one.execution;
-      // There is room for another batch now.
-      holdings.taken.notify();
-      const { ranMs, runs } = one.execution;
-      if (runs > 0) counts.batches?.closed(one.closedBy);
-      log.debug({ rows: one.batch.length, ranMs, runs }, "batch");
+    for (const { posted } of this.#instances) {
+      const over = posted.filter(({ execution, failure }) => execution !== undefined || failure !== undefined);
+      for (const one of over) {
+        if (one.execution === undefined) throw one.failure;
+        posted.splice(posted.indexOf(one), 1);
+        this.#ended(one, one.execution);
+      }
     }
   }
 
+  #ended({ batch, closedBy }: Posted, execution: Execution): void {
+    const { holdings, counts, log } = this.#context;
+    this.#settleLastBatch();
+    this.#ran = execution;
+    // There is room for another batch now.
+    holdings.taken.notify();
+    const { ranMs, runs } = execution;
+    if (runs > 0) counts.batches?.closed(closedBy);
+    log.debug({ rows: batch.length, ranMs, runs }, "batch");
+  }
+
   /**
-   * Takes the staged batch back if it has not begun, and one of its steps has expired.
-   * @param always whether or not a step has expired
-   * @returns whether the batch waits again
+   * Takes each staged batch back that has not begun, if one of its steps has expired.
+   * @param always whether or not a step has expired: another thread may be free by now
+   * @returns whether a batch waits again
    */
   #takeBack(always: boolean): boolean {
+    return this.#instances.filter(({ posted }) => this.#takeStagedBack(posted, always)).length > 0;
+  }
+
+  #takeStagedBack(posted: Posted[], always: boolean): boolean {
     const { holdings, world } = this.#context;
-    const [, staged] = this.#posted;
+    const [, staged] = posted;
     if (staged === undefined || staged.hasBegun) return false;
-    if (!always && this.#stagedUntil() > world.now()) return false;
+    if (!always && Math.min(...staged.batch.map(({ expiresAt }) => expiresAt)) > world.now()) return false;
     staged.hasBegun = !staged.begin.takeBack();
     if (staged.hasBegun) return false;
-    this.#posted.pop();
+    posted.pop();
     holdings.putBack(staged.batch);
     return true;
   }

@@ -6,16 +6,19 @@ import { hasRows, type ServedModel, type TensorSpec } from "#shared/contract/ann
 import { readOutcome } from "#shared/contract/outcome.js";
 import { encodeCorrelationId } from "#shared/contract/sequence.js";
 import type { Tensor } from "#shared/frame.js";
-import { datatypeBytes, elementCount } from "#shared/model/datatype.js";
+import { datatypeBytes, elementCount, type Datatype } from "#shared/model/datatype.js";
 import { sequenceName } from "#shared/queue/address.js";
 import type { Held } from "../lane/holdings.js";
 import type { Settled } from "../lane/settle.js";
 import { execute } from "./execute.js";
 import type { ServingModel } from "./serving.js";
 
+/** No checkpoint is written, so its size does not matter. */
+export const withoutLimit = { maxStateBytes: Number.MAX_SAFE_INTEGER } as const;
+
 /** Runs one batch. */
 export async function runMadeUp(model: ServingModel, batch: readonly Held[]): Promise<Settled[]> {
-  return (await execute(model, batch, { maxStateBytes: Number.MAX_SAFE_INTEGER })).settlements();
+  return (await execute(model, batch, withoutLimit)).settlements();
 }
 
 /** @returns the text of the error that a request ended in; undefined if the request succeeded */
@@ -89,7 +92,11 @@ export function madeUp(
 
 function tensorOf({ name, datatype, dims }: TensorSpec, batched: boolean, size: number, random: () => number): Tensor {
   const own = dims.map((dim) => (dim === -1 ? size : dim));
-  const shape = batched ? [1, ...own] : own;
+  return randomTensor(name, datatype, batched ? [1, ...own] : own, random);
+}
+
+/** A tensor of numbers that every model takes: see `writeElement`. */
+export function randomTensor(name: string, datatype: Datatype, shape: readonly number[], random = numbers(0)): Tensor {
   // A string of one digit, after its length.
   const bytes = datatype === "BYTES" ? 5 : datatypeBytes[datatype];
   const data = Buffer.alloc(elementCount(shape) * bytes);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { moveBeside, planBatch, type BatchLimits, type Candidate } from "./plan.js";
+import { leastBusy, moveBeside, planBatch, type BatchLimits, type Candidate } from "./plan.js";
 
 interface Named extends Candidate {
   readonly name: string;
@@ -93,9 +93,22 @@ describe("planBatch", () => {
   });
 });
 
+describe("a sequence with a step under way", () => {
+  const planned = (names: readonly string[]) => {
+    const steps = names.map((name) => step(name, { sequence: name, expiresAt: 70 }));
+    const plan = planBatch(steps, [], 9, limits(), new Set(["b"]));
+    return plan.kind === "run" ? `${plan.batch.map(({ name }) => name).join(" ")} ${plan.closedBy}` : plan;
+  };
+
+  it("ends a batch, and waits itself", () => {
+    expect(planned(["a", "c", "b", "d"])).toBe("a c sequence");
+    expect(planned(["b", "a"])).toEqual({ kind: "wait", until: 70 });
+  });
+});
+
 describe("moveBeside", () => {
-  const said = (waiting: Named[], posted: number, now = 0, suspects: Named[] = []) =>
-    moveBeside(planBatch(waiting, suspects, now, limits()), posted).kind;
+  const said = (waiting: Named[], posted: number | readonly number[], now = 0, suspects: Named[] = []) =>
+    moveBeside(planBatch(waiting, suspects, now, limits()), [posted].flat()).kind;
   const full = [...abc, step("d")];
 
   it("stages a full batch behind the batch that runs, and no second one", () => {
@@ -117,5 +130,16 @@ describe("moveBeside", () => {
 
   it("lets steps expire at once", () => {
     expect(said([step("a", { expiresAt: 1 })], 2, 1)).toBe("expire");
+  });
+
+  it("runs any batch on a free thread, and stages a full one if there is none", () => {
+    expect([said(abc, [1, 0], 9), said(abc, [2, 0], 9), said(abc, [1, 1], 9)]).toEqual(["run", "run", "wait"]);
+    expect([said(full, [1, 2]), said(full, [2, 2])]).toEqual(["run", "wait"]);
+    expect([leastBusy([1, 0, 0]), leastBusy([2, 1]), leastBusy([1, 1])]).toEqual([1, 1, 0]);
+  });
+
+  it("lets a suspect wait until no thread has a batch", () => {
+    const suspects = [step("s")];
+    expect([said(full, [0, 1], 0, suspects), said(full, [0, 0], 0, suspects)]).toEqual(["wait", "alone"]);
   });
 });

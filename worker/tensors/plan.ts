@@ -42,10 +42,14 @@ export type BatchPlan<C extends Candidate> =
   /** Wait for an arrival, at most until this time on `performance.now()`'s clock. */
   | { readonly kind: "wait"; readonly until: number };
 
+const none: ReadonlySet<string> = new Set();
+
 /**
  * @param waiting oldest first. A request that does not fit ends the batch, and no request overtakes
  * it.
  * @param suspects oldest first
+ * @param busy sequences that have a step in a batch under way. Their next step waits, because two
+ * instances of a model run side by side.
  * @param now on `performance.now()`'s clock, like all times here
  */
 export function planBatch<C extends Candidate>(
@@ -53,6 +57,7 @@ export function planBatch<C extends Candidate>(
   suspects: readonly C[],
   now: number,
   limits: BatchLimits,
+  busy: ReadonlySet<string> = none,
 ): BatchPlan<C> {
   const expired = [...suspects, ...waiting].filter(({ expiresAt }) => expiresAt <= now);
   if (expired.length > 0) return { kind: "expire", expired };
@@ -60,8 +65,11 @@ export function planBatch<C extends Candidate>(
   if (suspect !== undefined) return { kind: "alone", suspect };
   const [oldest] = waiting;
   if (oldest === undefined) return { kind: "wait", until: Infinity };
+  if (oldest.sequence !== undefined && busy.has(oldest.sequence)) {
+    return { kind: "wait", until: Math.min(...waiting.map(({ expiresAt }) => expiresAt)) };
+  }
 
-  const { batch, closedBy, preferredPrefix, preferredBy } = gather(waiting, oldest, limits);
+  const { batch, closedBy, preferredPrefix, preferredBy } = gather(waiting, oldest, limits, busy);
   const closed = closedBy !== undefined;
   const due = oldest.arrivedAt + limits.maxDelayMs;
   const inTime = limits.maxDelayMs === 0 || now < due;
@@ -78,16 +86,22 @@ export function planBatch<C extends Candidate>(
 }
 
 /**
- * The next move of a worker whose model's thread has batches already. Behind the batch that runs,
+ * The next move of a worker whose model's threads have batches already. Behind the batch that runs,
  * one more may be staged there, so that the model never waits for the main thread. Only a closed
- * batch is staged: any other may still grow until the model is free. A suspect waits until the
- * thread has no batch.
- * @param posted how many batches the thread has
+ * batch is staged: any other may still grow until a thread is free. A suspect waits until no thread
+ * has a batch.
+ * @param posted how many batches each thread has, one thread for each instance of the model
  */
-export function moveBeside<C extends Candidate>(plan: BatchPlan<C>, posted: number): BatchPlan<C> {
-  if (posted === 0 || plan.kind === "expire") return plan;
-  if (posted === 1 && plan.kind === "run" && plan.closed) return plan;
-  return { kind: "wait", until: Infinity };
+export function moveBeside<C extends Candidate>(plan: BatchPlan<C>, posted: readonly number[]): BatchPlan<C> {
+  if (plan.kind === "expire" || posted.every((count) => count === 0)) return plan;
+  const least = Math.min(...posted);
+  if (plan.kind === "run" && (least === 0 || (least === 1 && plan.closed))) return plan;
+  return least === 0 && plan.kind === "wait" ? plan : { kind: "wait", until: Infinity };
+}
+
+/** @returns the thread for the next batch: the first of those that have the fewest batches */
+export function leastBusy(posted: readonly number[]): number {
+  return posted.indexOf(Math.min(...posted));
 }
 
 interface Gathered<C> {
@@ -109,6 +123,7 @@ function gather<C extends Candidate>(
   waiting: readonly C[],
   oldest: C,
   { maxBatchSize, preferred, enough = Infinity }: BatchLimits,
+  busy: ReadonlySet<string>,
 ): Gathered<C> {
   const most = Math.max(1, maxBatchSize);
   const target = preferred.at(-1) ?? most;
@@ -123,7 +138,8 @@ function gather<C extends Candidate>(
     if (batch.length > 0) {
       if (rows + candidate.rows > most) return gathered(full);
       if (candidate.shapeKey !== oldest.shapeKey) return gathered("shape");
-      if (candidate.sequence !== undefined && sequences.has(candidate.sequence)) return gathered("sequence");
+      const { sequence } = candidate;
+      if (sequence !== undefined && (sequences.has(sequence) || busy.has(sequence))) return gathered("sequence");
     }
     batch.push(candidate);
     rows += candidate.rows;

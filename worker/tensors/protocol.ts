@@ -12,6 +12,8 @@ export interface TensorOptions extends SessionOptions {
    * device of that speed.
    */
   readonly executeDelayMs: number;
+  /** Inputs that a run need not give; absent if there are none. */
+  readonly optionalInputs?: readonly string[];
 }
 
 /**

@@ -16,6 +16,8 @@ import { batchAxisOf } from "../onnx/batch-axis.js";
 import type { GraphMetadata, GraphTensor } from "../onnx/graph.js";
 import type { Batching } from "../lane/holdings.js";
 import type { BatchLimits } from "./plan.js";
+import { raggedOf, withoutAxis, type Ragged } from "./ragged.js";
+import { reshapesOf, type ModelReshapes } from "./reshape.js";
 import type { Layout } from "./stack.js";
 import type { ModelHost } from "./host.js";
 
@@ -60,6 +62,10 @@ export interface ServingModel {
    * all requests of a batch share it.
    */
   readonly layouts: { readonly inputs: Layouts; readonly outputs: Layouts };
+  /** Tensors whose shape in requests and answers is not the graph's; absent without any. */
+  readonly reshapes?: ModelReshapes | undefined;
+  /** Absent for a model without ragged batches. */
+  readonly ragged?: Ragged | undefined;
   /** Inputs with the same value for all requests, each with one row if the input has rows. */
   readonly constants: readonly Tensor[];
   readonly limits: BatchLimits;
@@ -72,6 +78,8 @@ export interface ServingModel {
   /** How many checkpoints to keep of a sequence, the newest included. */
   readonly history: number;
   readonly host: ModelHost;
+  /** Further instances of the model, each with a session and a thread; absent if there are none. */
+  readonly others?: readonly ModelHost[];
 }
 
 /**
@@ -94,14 +102,17 @@ export function servingOf(
   config: ModelConfig,
   graph: GraphMetadata,
   { initialStates, constants }: { initialStates: ReadonlyMap<string, Buffer>; constants: readonly Tensor[] },
-): Omit<ServingModel, "host" | "version"> {
+): Omit<ServingModel, "host" | "others" | "version"> {
   const batched = config.max_batch_size > 0;
   const sequence = config.sequence_batching;
+  const ragged = raggedOf(config);
   const layouts = { inputs: layoutsOf(config, graph.inputs), outputs: layoutsOf(config, graph.outputs) };
   return {
     name: config.name,
-    batching: { batched, shared: sharedInputs(config, layouts.inputs) },
+    batching: { batched, shared: sharedInputs(config, layouts.inputs), ragged: ragged?.inputs },
     layouts,
+    ragged,
+    reshapes: reshapesOf(config),
     constants,
     limits: batchLimits(config),
     candidates: candidates(config),
@@ -115,6 +126,7 @@ export function servingOf(
 /**
  * @param digest of the facts that decide the model's answers
  * @param printed the configuration for clients to see
+ * @param instances how many batches a worker runs at once
  */
 export function servedOf(
   config: ModelConfig,
@@ -122,6 +134,7 @@ export function servedOf(
   version: string,
   digest: string,
   printed: Record<string, unknown>,
+  instances = 1,
 ): ServedModel {
   const sequence = config.sequence_batching;
   const corrid = sequence && controls(sequence).find(({ kind }) => kind === "corrid");
@@ -132,9 +145,14 @@ export function servedOf(
   });
   const shared = sharedInputs(config, layoutsOf(config, graph.inputs));
   const inputSpec = (input: ModelConfig["input"][number]) => {
-    const tensor = graph.inputs.find(({ name }) => name === input.name);
+    const tensor = [...graph.inputs, ...(graph.initializers ?? [])].find(({ name }) => name === input.name);
     const dims = tensor?.dims.length === 0 ? [] : [...input.dims];
-    return { ...spec(input), dims, ...(shared.has(input.name) && { shared: true }) };
+    return {
+      ...spec(input),
+      dims,
+      ...(shared.has(input.name) && { shared: true }),
+      ...(input.optional && { optional: true }),
+    };
   };
   return {
     name: config.name,
@@ -152,16 +170,18 @@ export function servedOf(
         ...(corrid && { corrid: { tensor: corrid.tensor, datatype: corrid.datatype } }),
       },
     }),
-    takes: Math.min(2 * Math.max(1, batchLimits(config).maxBatchSize), candidates(config) ?? Infinity),
+    takes: Math.min(2 * instances * Math.max(1, batchLimits(config).maxBatchSize), candidates(config) ?? Infinity),
     config: printed,
     digest,
   };
 }
 
 function layoutsOf(config: ModelConfig, tensors: readonly GraphTensor[]): Layouts {
+  const ragged = raggedOf(config);
+  const without = ragged === undefined ? new Set() : withoutAxis(ragged);
   return new Map(
     tensors.flatMap((tensor): [string, Layout][] => {
-      const axis = batchAxisOf(config, tensor);
+      const axis = without.has(tensor.name) ? undefined : batchAxisOf(config, tensor);
       return axis === undefined ? [] : [[tensor.name, { axis, bare: tensor.dims.length === 1 }]];
     }),
   );
@@ -169,7 +189,8 @@ function layoutsOf(config: ModelConfig, tensors: readonly GraphTensor[]): Layout
 
 /** The inputs that requests give without rows, although the model has batches. */
 function sharedInputs(config: ModelConfig, layouts: Layouts): ReadonlySet<string> {
-  const names = config.max_batch_size > 0 ? config.input.map(({ name }) => name) : [];
+  const inputs = config.max_batch_size > 0 ? config.input.filter((input) => !input.allow_ragged_batch) : [];
+  const names = inputs.map(({ name }) => name);
   return new Set(names.filter((name) => !layouts.has(name)));
 }
 

@@ -1,11 +1,27 @@
 /**
- * Runs a model before it serves, if its configuration names batch sizes. The first run of a size
- * takes longer than later runs, because ONNX Runtime lays out memory for the size.
+ * Runs a model before it serves: the samples of its configuration's `model_warmup`, and batches of
+ * the sizes that a tutorial's configuration names. The first run of a size takes longer than later
+ * runs, because ONNX Runtime lays out memory for the size. No run leaves a trace in Redis or in the
+ * states of sequences.
  */
 import type { ServedModel } from "#shared/contract/announcement.js";
+import type { Held } from "../lane/holdings.js";
 import { withoutPaths } from "../onnx/error-text.js";
-import { errorOf, madeUp, runMadeUp } from "./made-up.js";
+import { LoadError } from "../thread/load-error.js";
+import { execute } from "./execute.js";
+import { errorOf, madeUp, withoutLimit } from "./made-up.js";
+import type { Sample } from "./samples.js";
 import type { ServingModel } from "./serving.js";
+
+/** @throws LoadError if a sample fails, as in Triton */
+export async function runSamples(samples: readonly Sample[]): Promise<void> {
+  for (const { name, count, model, batch } of samples) {
+    for (let run = 0; run < count; run++) {
+      const reason = await reasonOfFailure(model, batch);
+      if (reason !== undefined) throw new LoadError(`failed to run warmup sample '${name}': ${withoutPaths(reason)}`);
+    }
+  }
+}
 
 /**
  * Runs one batch of each size, of requests that begin and end a sequence.
@@ -23,12 +39,16 @@ export async function warmUp(model: ServingModel, served: ServedModel, sizes: re
   return warnings;
 }
 
-async function reasonOfFailure(
-  model: ServingModel,
-  batch: readonly ReturnType<typeof madeUp>[],
-): Promise<string | undefined> {
+/** A batch that fails as a whole runs again, request by request, so a batch must run only once. */
+async function reasonOfFailure(model: ServingModel, batch: readonly Held[]): Promise<string | undefined> {
   try {
-    return (await runMadeUp(model, batch)).map(errorOf).find((reason) => reason !== undefined);
+    const execution = await execute(model, batch, withoutLimit);
+    const reason = execution
+      .settlements()
+      .map(errorOf)
+      .find((error) => error !== undefined);
+    const alone = execution.runs > 1 ? `its ${batch.length} requests run only one by one` : undefined;
+    return reason ?? alone;
   } catch (error) {
     return error instanceof Error ? error.message : String(error);
   }

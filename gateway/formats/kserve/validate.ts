@@ -31,7 +31,9 @@ export function validateInfer(parsed: Unchecked, announced: ServedModel): ValidI
   const outputs = chooseOutputs(parsed, model);
   const inputs = orderInputs(parsed.inputs, model, prefix);
   const batch = batchSize(inputs, model, prefix);
-  for (const [index, spec] of model.inputs.entries()) checkTensor(inputs[index] as Tensor, spec, model, prefix);
+  for (const [index, spec] of specsOf(inputs, model).entries()) {
+    checkTensor(inputs[index] as Tensor, spec, model, prefix);
+  }
   for (const tensor of inputs) checkBytes(tensor, model, prefix);
   return { inputs, outputs, sequence: sequenceStep(parsed.parameters, model, batch, prefix) };
 }
@@ -67,23 +69,46 @@ export function notInJson(datatype: "FP16" | "BF16", output: string): InferenceE
 }
 
 function orderInputs(given: readonly Tensor[], model: ServedModel, prefix: string): Tensor[] {
-  const wanted = model.inputs.length;
-  if (given.length !== wanted) {
-    const quoted = (names: readonly string[]): string => `[${names.map((name) => `'${name}'`).join(",")}]`;
-    const got = given.map(({ name }) => name);
-    const missing = model.inputs.map(({ name }) => name).filter((name) => !got.includes(name));
-    throw refused(
-      `${prefix}expected ${wanted} inputs but got ${given.length} inputs for model '${model.name}'. ` +
-        `Got input(s) ${quoted(got)}, but missing required input(s) ${quoted(missing)}. Please provide all required input(s).`,
-    );
-  }
+  const { inputs } = model;
+  if (given.length !== inputs.length || inputs.some(isOptional)) checkCount(given, model, prefix);
   for (const { name } of given) {
-    if (!model.inputs.some((spec) => spec.name === name)) {
+    if (!inputs.some((spec) => spec.name === name)) {
       throw refused(`unexpected inference input '${name}' for model '${model.name}'`);
     }
   }
-  // The request has as many inputs as the model, all known and none twice, so each input is there.
-  return model.inputs.map((spec) => asGraph(given.find(({ name }) => name === spec.name) as Tensor, spec));
+  // All inputs of the request are known, none is there twice, and only optional ones are missing.
+  return inputs.flatMap((spec) => {
+    const tensor = given.find(({ name }) => name === spec.name);
+    return tensor === undefined ? [] : asGraph(tensor, spec);
+  });
+}
+
+function isOptional({ optional }: TensorSpec): boolean {
+  return optional === true;
+}
+
+/** @throws InferenceError if the request has too many inputs, or lacks one */
+function checkCount(given: readonly Tensor[], { name: model, inputs }: ServedModel, prefix: string): void {
+  const most = inputs.length;
+  const required = inputs.filter((spec) => !isOptional(spec)).map(({ name }) => name);
+  const got = given.map(({ name }) => name);
+  const missing = required.filter((name) => !got.includes(name));
+  // An unknown input in place of a required one has an error of its own.
+  const isRight = got.length <= most && got.length >= required.length;
+  if (isRight && (missing.length === 0 || !got.every((name) => inputs.some((spec) => spec.name === name)))) return;
+  const quoted = (names: readonly string[]): string => `[${names.map((name) => `'${name}'`).join(",")}]`;
+  const wanted =
+    required.length === most ? `${most} inputs` : `number of inputs between ${required.length} and ${most}`;
+  throw refused(
+    `${prefix}expected ${wanted} but got ${got.length} inputs for model '${model}'. ` +
+      `Got input(s) ${quoted(got)}, but missing required input(s) ${quoted(missing)}. Please provide all required input(s).`,
+  );
+}
+
+/** The inputs of the model that a request gives. */
+function specsOf(given: readonly Tensor[], { inputs }: ServedModel): readonly TensorSpec[] {
+  if (given.length === inputs.length) return inputs;
+  return inputs.filter((spec) => given.some(({ name }) => name === spec.name));
 }
 
 /** Treats one element as a scalar, because Triton's clients know no shape [] and send [1]. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { ModelConfig } from "#shared/model/config.js";
-import { completeDefaults, type DirectoryFacts } from "./complete.js";
+import { completeDefaults, groupsOfDigest, type DirectoryFacts } from "./complete.js";
 import { modelConfig } from "../pbtxt/schema.js";
 import { parseTextFormat } from "../pbtxt/text-format.js";
 
@@ -61,21 +61,31 @@ describe("completeDefaults", () => {
   });
 
   it.each<[text: string, gpus: number[], groups: string[]]>([
-    ["", [], ["m KIND_CPU 2 []"]],
+    ["", [], ["m KIND_CPU 1 []"]],
     ["", [0, 1], ["m KIND_GPU 1 [0,1]"]],
-    ["instance_group { }", [], ["m_0 KIND_CPU 2 []"]],
+    ["instance_group { }", [], ["m_0 KIND_CPU 1 []"]],
     [
       "instance_group { count: 3 } instance_group { name: 'x' kind: KIND_CPU }",
       [0],
-      ["m_0 KIND_GPU 3 [0]", "x KIND_CPU 2 []"],
+      ["m_0 KIND_GPU 3 [0]", "x KIND_CPU 1 []"],
     ],
     ["instance_group { kind: KIND_MODEL }", [], ["m_0 KIND_MODEL 1 []"]],
-    ["instance_group { gpus: 7 }", [0], ["m_0 KIND_CPU 2 [7]"]],
+    ["instance_group { gpus: 7 }", [0], ["m_0 KIND_CPU 1 [7]"]],
     ["instance_group { kind: KIND_GPU gpus: 1 }", [0, 1], ["m_0 KIND_GPU 1 [1]"]],
     ["backend: 'python' instance_group { kind: KIND_CPU }", [], ["m_0 KIND_CPU 1 []"]],
   ])("gives %j on GPUs %j the instance groups %j", (text, gpus, groups) => {
     const given = stageA(text, { gpus }).instance_group;
     expect(given.map(({ name, kind, count, gpus }) => `${name} ${kind} ${count} [${gpus.join()}]`)).toEqual(groups);
+  });
+
+  it.each<[text: string, groups: string[]]>([
+    ["", ["m KIND_CPU 2"]],
+    ["instance_group { } instance_group { count: 1 }", ["m_0 KIND_CPU 2", "m_1 KIND_CPU 1"]],
+    ["instance_group { kind: KIND_GPU }", ["m_0 KIND_GPU 1"]],
+    ["backend: 'python'", ["m KIND_CPU 1"]],
+  ])("digests of %j have the groups %j, on any GPUs", (text, groups) => {
+    const given = groupsOfDigest(parse(text), { ...facts, gpus: [0, 1] });
+    expect(given.map(({ name, kind, count }) => `${name} ${kind} ${count}`)).toEqual(groups);
   });
 
   it("leaves an ensemble without instance groups and optimization", () => {

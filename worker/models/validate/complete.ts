@@ -21,8 +21,13 @@ const PLATFORM = "onnxruntime_onnx";
 const FILENAME = "model.onnx";
 /** Triton's default: an idle sequence ends after a second. */
 const IDLE_MICROSECONDS = 1_000_000;
-/** Default number of instances of a group on the CPU, as in Triton's ONNX backend. */
-const CPU_INSTANCES = 2;
+/**
+ * Default number of a group's instances in a worker. Triton's ONNX backend has two on the CPU; a
+ * fleet has workers instead.
+ */
+const INSTANCES = 1;
+/** The default in digests, which is Triton's, so that digests stay as they are. */
+const CPU_INSTANCES_OF_DIGEST = 2;
 
 /** Stage A. A second completion changes nothing. */
 export function completeDefaults(config: ModelConfig, facts: DirectoryFacts): ModelConfig {
@@ -75,18 +80,30 @@ function completeBatching(config: ModelConfig): ModelConfig {
   };
 }
 
-function completeGroups({ name, backend, instance_group }: ModelConfig, gpus: readonly number[]): InstanceGroup[] {
+/**
+ * The instance groups for the digest of a model: as on a worker without a GPU, so that workers with
+ * GPUs and without serve the same model.
+ */
+export function groupsOfDigest(written: ModelConfig, facts: DirectoryFacts): InstanceGroup[] {
+  const { backend, instance_group: groups } = completeDefaults(written, { ...facts, gpus: [] });
+  return groups.map((group, index) => {
+    const isCounted = (written.instance_group[index]?.count ?? 0) >= 1;
+    const onCpu = group.kind === "KIND_CPU" && backend === BACKEND;
+    return !isCounted && onCpu ? { ...group, count: CPU_INSTANCES_OF_DIGEST } : group;
+  });
+}
+
+function completeGroups({ name, instance_group }: ModelConfig, gpus: readonly number[]): InstanceGroup[] {
   const groups = instance_group.length > 0 ? instance_group : [{ ...implicitGroup, name }];
   return groups.map((group, index) => {
     const allThere = gpus.length > 0 && group.gpus.every((gpu) => gpus.includes(gpu));
     const automatic = allThere ? "KIND_GPU" : "KIND_CPU";
     const kind = group.kind === "KIND_AUTO" ? automatic : group.kind;
-    const count = kind === "KIND_CPU" && backend === BACKEND ? CPU_INSTANCES : 1;
     return {
       ...group,
       name: group.name || `${name}_${index}`,
       kind,
-      count: group.count < 1 ? count : group.count,
+      count: group.count < 1 ? INSTANCES : group.count,
       gpus: kind === "KIND_GPU" && group.gpus.length === 0 ? gpus : group.gpus,
     };
   });

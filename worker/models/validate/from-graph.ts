@@ -103,6 +103,7 @@ class Roles {
     const states = new Set<GraphTensor>();
     const isControl = (name: string): boolean =>
       [...(sequence?.control_input ?? []), ...controls].some((control) => control.name === name);
+    const isMade = (name: string): boolean => config.batch_input.some(({ target_name: made }) => made.includes(name));
     const isConstant = (name: string): boolean => constantNames(parameters).includes(name);
     for (const { input, output } of pairs) this.#addState(states, input, output, undefined);
     for (const state of sequence?.state ?? []) {
@@ -114,7 +115,7 @@ class Roles {
     this.states = [...states];
     this.constants = graph.inputs.filter(({ name }) => isConstant(name));
     this.inputs = graph.inputs.filter(
-      (tensor) => !states.has(tensor) && !isControl(tensor.name) && !isConstant(tensor.name),
+      (tensor) => !states.has(tensor) && !isControl(tensor.name) && !isConstant(tensor.name) && !isMade(tensor.name),
     );
     this.outputs = graph.outputs.filter((tensor) => !states.has(tensor));
     for (const [tensors, listed] of [
@@ -182,7 +183,12 @@ function batchSize(config: ModelConfig, roles: Roles, { defaultMaxBatchSize }: C
  */
 function withAxes(config: ModelConfig, roles: Roles): ModelConfig {
   const { name, max_batch_size: size, parameters } = config;
-  const tensors = [...roles.inputs, ...roles.outputs, ...roles.states, ...roles.constants];
+  const ragged = new Set([
+    ...config.input.filter((input) => input.allow_ragged_batch).map((input) => input.name),
+    ...config.batch_output.flatMap(({ target_name: names }) => names),
+  ]);
+  const all = [...roles.inputs, ...roles.outputs, ...roles.states, ...roles.constants];
+  const tensors = all.filter((tensor) => !ragged.has(tensor.name));
   for (const key of Object.keys(parameters).filter((one) => one.startsWith(BATCH_AXIS))) {
     checkNamed(key.slice(BATCH_AXIS.length), Number(parameters[key]?.string_value), tensors);
     if (size === 0) throw new LoadError(`parameters['${key}'] needs a max_batch_size, which ${name} does not have`);

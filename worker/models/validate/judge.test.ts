@@ -46,26 +46,29 @@ describe("judge", () => {
     "dynamic_batching { priority_levels: 2 default_priority_level: 1 priority_queue_policy { key: 1 } }",
     "sequence_batching { oldest { max_candidate_sequences: 4096 } }",
     "sequence_batching { direct { max_queue_delay_microseconds: 100 minimum_slot_utilization: 0.5 } }",
-    "instance_group { count: 1 kind: KIND_CPU }",
+    "input { name: 'A' allow_ragged_batch: true } batch_input { kind: BATCH_ITEM_SHAPE } batch_output { }",
+    "instance_group { count: 2 kind: KIND_CPU } instance_group { gpus: [ 0, 1 ] }",
     "instance_group { kind: KIND_MODEL passive: false }",
     "optimization { priority: PRIORITY_DEFAULT input_pinned_memory { enable: true } graph { level: 1 } cuda { } }",
     "optimization { execution_accelerators { } eager_batching: false gather_kernel_buffer_threshold: 0 }",
     "model_operations { } model_repository_agents { } response_cache { enable: false } model_metrics { }",
-    "model_transaction_policy { decoupled: false }",
+    "cc_model_filenames { key: '8.0' value: 'x' }",
+    "model_transaction_policy { decoupled: false } metric_tags { key: 'a' value: 'b' }",
+    "model_metrics { metric_control { metric_identifier { family: 'nv_inference_first_response_histogram_ms' } } }",
+    "model_warmup { name: 'w' batch_size: 1 inputs { key: 'X' value { zero_data: true } } }",
+    "input { name: 'A' dims: 4 reshape { shape: [ 2, 2 ] } } output { name: 'B' dims: 2 reshape { shape: [ 1, 2 ] } }",
     "input { name: 'A' dims: 1 reshape { } } output { name: 'B' dims: 1 reshape { shape: [ ] } }",
     "parameters { key: 'intra_op_thread_count' value { string_value: '2' } }",
+    "parameters { key: 'inter_op_thread_count' value { string_value: '2' } }",
+    "parameters { key: 'execution_mode' value { string_value: '1' } }",
+    "parameters { key: 'enable_mem_arena' value { string_value: 'off' } }",
+    "parameters { key: 'enable_mem_pattern' value { string_value: 'True' } }",
   ])("finds nothing in %j", (text) => {
     expect(judged(text)).toEqual([]);
   });
 
   it.each([
     ["sequence_batching.iterative_sequence", "sequence_batching { iterative_sequence: true }"],
-    ["input[0].reshape", "input { name: 'A' reshape { shape: [ 1, 1 ] } }"],
-    ["input[1].optional", "input { name: 'A' } input { name: 'B' optional: true }"],
-    ["input[0].allow_ragged_batch", "input { name: 'A' allow_ragged_batch: true }"],
-    ["output[0].reshape", "output { name: 'A' reshape { shape: 1 } }"],
-    ["batch_input", "batch_input { }"],
-    ["batch_output", "batch_output { }"],
     ["instance_group[0].passive", "instance_group { passive: true }"],
     [
       "optimization.execution_accelerators.gpu_execution_accelerator",
@@ -82,6 +85,10 @@ describe("judge", () => {
       "parameters['intra_op_thread_count']",
       "parameters { key: 'intra_op_thread_count' value { string_value: 'all' } }",
     ],
+    ["parameters['inter_op_thread_count']", "parameters { key: 'inter_op_thread_count' value { string_value: '-1' } }"],
+    ["parameters['execution_mode']", "parameters { key: 'execution_mode' value { string_value: '2' } }"],
+    ["parameters['enable_mem_arena']", "parameters { key: 'enable_mem_arena' value { string_value: 'yes' } }"],
+    ["parameters['enable_mem_pattern']", "parameters { key: 'enable_mem_pattern' value { string_value: '2' } }"],
     ["parameters['checkpoint_history']", "parameters { key: 'checkpoint_history' value { string_value: '0' } }"],
     ["parameters['execute_delay_ms']", "parameters { key: 'execute_delay_ms' value { string_value: '0.5' } }"],
     ["parameters['execute_delay_ms']", "parameters { key: 'execute_delay_ms' value { string_value: '10000' } }"],
@@ -98,8 +105,8 @@ describe("judge", () => {
   });
 
   it("names all that it refuses", () => {
-    const both = "batch_input { } instance_group { passive: true }";
-    expect(() => judged(both)).toThrow(/batch_input is not supported: .*; .*passive is not supported: /);
+    const both = "ensemble_scheduling { } instance_group { passive: true }";
+    expect(() => judged(both)).toThrow(/ensemble_scheduling is not supported: .*; .*passive is not supported: /);
   });
 
   it.each([
@@ -111,21 +118,18 @@ describe("judge", () => {
       "sequence_batching.state[0].use_same_buffer_for_input_output",
       "sequence_batching { state { use_same_buffer_for_input_output: true } }",
     ],
-    ["instance_group[0].count", "instance_group { count: 2 }"],
-    ["instance_group", "instance_group { } instance_group { }"],
     ["instance_group[0].rate_limiter.priority", "instance_group { rate_limiter { priority: 2 } }"],
     ["instance_group[0].host_policy", "instance_group { host_policy: 'x' }"],
     ["response_cache.enable", "response_cache { enable: true }"],
-    ["model_warmup", "model_warmup { name: 'w' }"],
-    ["metric_tags", "metric_tags { key: 'a' value: 'b' }"],
-    ["model_metrics.metric_control", "model_metrics { metric_control { } }"],
-    ["cc_model_filenames", "cc_model_filenames { key: '8.0' value: 'x' }"],
+    [
+      "model_metrics.metric_control[0]",
+      "model_metrics { metric_control { metric_identifier { family: 'nv_x' } histogram_options { buckets: 1 } } }",
+    ],
     ["runtime", "runtime: 'x.so'"],
     ["optimization.priority", "optimization { priority: PRIORITY_MAX }"],
     ["optimization.eager_batching", "optimization { eager_batching: true }"],
     ["optimization.cuda.graphs", "optimization { cuda { graphs: true } }"],
     ["optimization.cuda.graph_spec", "optimization { cuda { graph_spec { } } }"],
-    ["parameters['execution_mode']", "parameters { key: 'execution_mode' value { string_value: '1' } }"],
     ["parameters['intra_op_threads']", "parameters { key: 'intra_op_threads' value { string_value: '1' } }"],
   ])("warns of %s", (field, text) => {
     expect(judged(text)).toEqual([expect.stringMatching(/^\S+ has no effect/)]);

@@ -3,6 +3,7 @@ import type { ModelConfig } from "#shared/model/config.js";
 import { LoadError } from "../../thread/load-error.js";
 import type { Field, Message } from "../pbtxt/message.js";
 import { modelConfig } from "../pbtxt/schema.js";
+import { FIRST_RESPONSE } from "./figures.js";
 import { generatorVerdicts, parameterVerdict, Verdict, verdicts, type Verdicts } from "./verdicts.js";
 
 /**
@@ -13,15 +14,19 @@ import { generatorVerdicts, parameterVerdict, Verdict, verdicts, type Verdicts }
 export function judge(config: ModelConfig): string[] {
   return warningsOf([
     ...judgeMessage(modelConfig, { ...config }, verdicts, ""),
-    ...judgeGroups(config),
     ...judgeLevels(config),
+    ...judgeMetrics(config),
     ...judgeParameters(config),
   ]);
 }
 
 /** Does the same for the configuration of a generator. */
 export function judgeGenerator(config: ModelConfig): string[] {
-  return warningsOf([...judgeMessage(modelConfig, { ...config }, generatorVerdicts, ""), ...judgeGroups(config)]);
+  return warningsOf([
+    ...judgeMessage(modelConfig, { ...config }, generatorVerdicts, ""),
+    ...judgeGroups(config),
+    ...judgeMetrics(config),
+  ]);
 }
 
 /** @throws LoadError */
@@ -61,12 +66,12 @@ function judgeField({ decision }: Verdict, path: string, value: unknown): Findin
 }
 
 /**
- * Each worker runs one instance. The verdicts on a group's fields cannot express that there is more
- * than one group.
+ * Each worker runs one instance of a generator. The verdicts on a group's fields cannot express
+ * that there is more than one group.
  */
 function judgeGroups({ instance_group: groups }: ModelConfig): Finding[] {
   if (groups.length < 2) return [];
-  const why = "each worker runs one instance of a model: start more workers instead";
+  const why = "each worker runs one instance of a generator: start more workers instead";
   return [{ fatal: false, text: `instance_group has no effect beyond its first entry: ${why}` }];
 }
 
@@ -79,6 +84,15 @@ function judgeLevels({ dynamic_batching: batching }: ModelConfig): Finding[] {
   ];
   const why = "it counts only where there are priority_levels";
   return fields.map((field) => ({ fatal: false, text: `dynamic_batching.${field} has no effect: ${why}` }));
+}
+
+/** The buckets of other histograms are not the model's to set. */
+function judgeMetrics({ model_metrics: metrics }: ModelConfig): Finding[] {
+  return (metrics?.metric_control ?? []).flatMap(({ metric_identifier: metric }, index) => {
+    if (metric === undefined || metric.family === FIRST_RESPONSE) return [];
+    const why = `only the buckets of ${FIRST_RESPONSE} can be set, as in Triton`;
+    return [{ fatal: false, text: `model_metrics.metric_control[${index}] has no effect: ${why}` }];
+  });
 }
 
 function judgeParameters({ parameters }: ModelConfig): Finding[] {

@@ -175,6 +175,14 @@ describe("validateConfig", () => {
       "model_metrics { metric_control { metric_identifier { family: 'f' } histogram_options { } } }",
       "histogram options must specify non-empty 'buckets'",
     ],
+    [
+      "model_metrics { metric_control { metric_identifier { family: 'f' } histogram_options { buckets: [ 2, 1 ] } } }",
+      "histogram options of 'f' must specify 'buckets' that ascend",
+    ],
+    [
+      "metric_tags { key: 'a-b' value: 'c' }",
+      "metric_tags of m: 'a-b' must be 1 to 100 letters, digits or '_', to name a label",
+    ],
     ["instance_group { kind: KIND_GPU }", "instance group m_0 of model m has kind KIND_GPU but no GPUs are available"],
     [
       "instance_group { kind: KIND_CPU gpus: 0 }",

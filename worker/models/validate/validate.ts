@@ -4,6 +4,7 @@
  */
 import type { DynamicBatching, InstanceGroup, ModelConfig } from "#shared/model/config.js";
 import { LoadError } from "../../thread/load-error.js";
+import { validateFigures } from "./figures.js";
 import { validateSequenceBatching } from "./sequence.js";
 
 /** Parameters that concern a model's sequences. */
@@ -29,17 +30,10 @@ export function validateConfig(config: ModelConfig, gpus: readonly number[]): vo
       `Response Cache does not currently support model ${name} ${scope}. Please disable the response cache.`,
     );
   }
-  for (const control of config.model_metrics?.metric_control ?? []) {
-    if (control.metric_identifier === undefined) throw new LoadError("metric control must specify 'metric_identifier'");
-    if (control.metric_identifier.family === "")
-      throw new LoadError("metric identifier must specify non-empty 'family'");
-    if (control.histogram_options === undefined) throw new LoadError("metric control must specify 'histogram_options'");
-    if (control.histogram_options.buckets.length === 0) {
-      throw new LoadError("histogram options must specify non-empty 'buckets'");
-    }
-  }
+  validateFigures(config);
   if (config.instance_group.length === 0) throw new LoadError(`must specify one or more 'instance group's for ${name}`);
   validateGroups(config, gpus);
+  validateInstances(config);
   validateFileNames(config);
 }
 
@@ -122,6 +116,17 @@ function validateGroup({ name, platform }: ModelConfig, group: InstanceGroup, gp
     const only = "specifies profile field which is only supported for TensorRT models";
     throw new LoadError(`${which} and platform ${platform} ${only}`);
   }
+}
+
+/** Most instances of a model in a worker: each has a thread, a session, and a copy of the model. */
+const MOST_INSTANCES = 32;
+
+function validateInstances({ name, instance_group: groups }: ModelConfig): void {
+  const asked = groups.reduce((sum, { count, gpus }) => sum + count * Math.max(1, gpus.length), 0);
+  if (asked <= MOST_INSTANCES) return;
+  throw new LoadError(
+    `instance_group of model ${name} asks for ${asked} instances in each worker, but the most are ${MOST_INSTANCES}`,
+  );
 }
 
 /**

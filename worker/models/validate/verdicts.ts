@@ -4,11 +4,11 @@
  * refuses a model that sets the field. If ignoring a field changes no answer, Baton warns. A test
  * compares this table with the schema, so that a new field needs a verdict.
  */
-import type { TensorReshape } from "#shared/model/config.js";
+import { executionMode, tritonBoolean } from "../../onnx/session-options.js";
 
 type Decision =
   /** Baton reads and obeys the field. The checks beside this file refuse bad values. */
-  | { readonly kind: "obeyed" }
+  | { readonly kind: "obeyed"; readonly why?: string }
   /** No value of the field needs any work here. */
   | { readonly kind: "needless"; readonly why: string }
   /** `why` completes "<field> is not supported: ...". */
@@ -31,21 +31,16 @@ export interface Verdicts {
 }
 
 const obeyed = new Verdict({ kind: "obeyed" });
+/** Obeyed if `allowed` says so, and refused otherwise. */
+const checked = (why: string, allowed: (value: unknown) => boolean): Verdict =>
+  new Verdict({ kind: "refused", why, allowed });
 const needless = (why: string): Verdict => new Verdict({ kind: "needless", why });
 const refused = (why: string): Verdict => new Verdict({ kind: "refused", why });
 const warned = (why: string, allowed?: (value: unknown) => boolean): Verdict =>
   new Verdict({ kind: "warned", why, ...(allowed && { allowed }) });
 
-const noMetrics = "there are no metrics yet";
 const onlyGpu = "it tunes copies to and from a GPU, and changes no answer";
 const ownAnswers = "each HTTP request gets its own answer, so nobody sees their order";
-const noReshape = "let dims say the shape that the graph has";
-/** A number for each row has no dims in the graph, and `dims: 1` in requests: see tensors.ts. */
-const reshape = new Verdict({
-  kind: "refused",
-  why: noReshape,
-  allowed: (value) => (value as TensorReshape).shape.length === 0,
-});
 
 const rateLimiter: Verdicts = {
   resources: warned("no rate limiter runs, as in Triton unless it is turned on"),
@@ -55,12 +50,9 @@ const rateLimiter: Verdicts = {
 const instanceGroup: Verdicts = {
   name: obeyed,
   kind: obeyed,
-  count: warned("each worker runs one instance of a model: start more workers instead", (count) => count === 1),
+  count: obeyed,
   rate_limiter: rateLimiter,
-  gpus: warned(
-    "each worker runs one instance of a model, on the GPU that BATON_GPU says: start a worker for each GPU",
-    (gpus) => Array.isArray(gpus) && gpus.length === 1,
-  ),
+  gpus: obeyed,
   secondary_devices: warned("they are for TensorRT alone"),
   profile: obeyed,
   passive: refused("every instance is given work"),
@@ -140,10 +132,10 @@ const input: Verdicts = {
   data_type: obeyed,
   format: needless("Triton checks no more of it than that there are three dims, and so does Baton"),
   dims: obeyed,
-  reshape,
+  reshape: obeyed,
   is_shape_tensor: obeyed,
-  allow_ragged_batch: refused("requests of different shapes run in batches of their own without it"),
-  optional: refused("list only inputs that every request gives"),
+  allow_ragged_batch: obeyed,
+  optional: obeyed,
   is_non_linear_format_io: obeyed,
 };
 
@@ -151,7 +143,7 @@ const output: Verdicts = {
   name: obeyed,
   data_type: obeyed,
   dims: obeyed,
-  reshape,
+  reshape: obeyed,
   label_filename: needless("labels are for the classification extension, and a request for it is refused"),
   is_shape_tensor: obeyed,
   is_non_linear_format_io: obeyed,
@@ -166,27 +158,30 @@ export const verdicts: Verdicts = {
   max_batch_size: obeyed,
   input,
   output,
-  batch_input: refused("ragged batches are not there yet"),
-  batch_output: refused("ragged batches are not there yet"),
+  batch_input: obeyed,
+  batch_output: obeyed,
   optimization,
   dynamic_batching: dynamicBatching,
   sequence_batching: sequenceBatching,
   ensemble_scheduling: refused("ensembles are not there yet"),
   instance_group: instanceGroup,
   default_model_filename: obeyed,
-  cc_model_filenames: warned("every worker loads default_model_filename"),
-  metric_tags: warned(noMetrics),
+  // Elsewhere load-version.ts warns of it.
+  cc_model_filenames: new Verdict({ kind: "obeyed", why: "on CUDA and TensorRT; elsewhere Baton warns of it" }),
+  metric_tags: obeyed,
   parameters: obeyed,
-  model_warmup: warned("no warm-up is run, so the first requests may take longer"),
+  model_warmup: obeyed,
   model_operations: { op_library_filename: refused("custom operators are not loaded; use ONNX Runtime's own") },
   model_transaction_policy: { decoupled: refused("an ONNX model answers each request once") },
   model_repository_agents: {
     agents: refused("no agent checks or changes the model's files; have that done before they are put there"),
   },
   response_cache: { enable: warned("every request is computed") },
-  model_metrics: { metric_control: warned(noMetrics) },
+  // Another family than FIRST_RESPONSE has no effect: see `judgeMetrics` in judge.ts.
+  model_metrics: { metric_control: obeyed },
 };
 
+const isOne = (value: unknown): boolean => value === 1;
 const ownEngine = "Baton's own engine runs every generator";
 const ownBatches = "a generator runs all the requests that it has together";
 
@@ -198,69 +193,80 @@ export const generatorVerdicts: Verdicts = {
   platform: warned(ownEngine, (platform) => platform === "onnxruntime_onnx"),
   backend: warned(ownEngine, (backend) => backend === "onnxruntime"),
   version_policy: warned("a generator's folder has one version"),
-  input: { ...input, reshape: refused(noReshape) },
-  output: { ...output, reshape: refused(noReshape) },
-  max_batch_size: warned("a request has one text, and more of them run together anyway", (size) => size === 1),
+  input: {
+    ...input,
+    reshape: refused("a text has one shape"),
+    allow_ragged_batch: refused("a generator runs texts of any lengths together"),
+    optional: refused("a request of a generator has a text"),
+  },
+  output: { ...output, reshape: refused("a text has one shape") },
+  instance_group: {
+    ...instanceGroup,
+    count: warned("each worker runs one instance of a generator: start more workers instead", isOne),
+    gpus: warned(
+      "each worker runs one instance of a generator: start a worker for each GPU",
+      (gpus) => Array.isArray(gpus) && gpus.length === 1,
+    ),
+  },
+  max_batch_size: warned("a request has one text, and more of them run together anyway", isOne),
+  batch_input: refused("a generator takes texts, and no tensors"),
+  batch_output: refused("a generator gives texts, and no tensors"),
   optimization: warned(ownEngine),
   dynamic_batching: warned(ownBatches),
   sequence_batching: refused("a conversation is a sequence of any generator, and needs no configuration"),
+  cc_model_filenames: warned("the files in the folder 'onnx' have the names that exporters give them"),
   default_model_filename: refused("the files in the folder 'onnx' have the names that exporters give them"),
   parameters: warned("a request's own parameters say how its text is made"),
+  model_warmup: warned("the samples of a generator would be tensors, which it does not take"),
   model_transaction_policy: { decoupled: needless("a generator answers with one response, or with a stream of them") },
 };
 
+const aBoolean = "it must be true, on or 1, or false, off or 0";
+const isThreadCount = (value: unknown): boolean => /^\d{1,4}$/.test(String(value));
 const performance = "Baton does not set this option of ONNX Runtime; it changes no answer";
 const notThere = refused("this is not there yet, and the model would answer otherwise without it");
 
 /**
  * The verdicts on `parameters`, by key. A key that ends in ":" stands for all that begin with it.
  */
-const parameterVerdicts: Readonly<Record<string, Verdict>> = {
-  intra_op_thread_count: new Verdict({
-    kind: "refused",
-    why: "it must be a whole number, 0 for as many as there are cores but one",
-    allowed: (value) => /^\d{1,4}$/.test(String(value)),
-  }),
-  inter_op_thread_count: warned(performance),
-  execution_mode: warned(performance),
-  enable_mem_arena: warned(performance),
-  enable_mem_pattern: warned(performance),
+export const parameterVerdicts: Readonly<Record<string, Verdict>> = {
+  intra_op_thread_count: checked("it must be a whole number, 0 for as many as there are cores but one", isThreadCount),
+  inter_op_thread_count: checked("it must be a whole number, 0 for ONNX Runtime's choice", isThreadCount),
+  execution_mode: checked(
+    "it must be 0, one operator after the other, or 1, branches of the graph side by side",
+    (value) => executionMode(String(value)) !== undefined,
+  ),
+  enable_mem_arena: checked(aBoolean, (value) => tritonBoolean(String(value)) !== undefined),
+  enable_mem_pattern: checked(aBoolean, (value) => tritonBoolean(String(value)) !== undefined),
   "memory.enable_memory_arena_shrinkage": warned(performance),
   "session.use_device_allocator_for_initializers": warned(performance),
   cudnn_conv_algo_search: warned(onlyGpu),
   gpu_mem_limit: warned(onlyGpu),
   arena_extend_strategy: warned(onlyGpu),
   do_copy_in_default_stream: warned(onlyGpu),
-  implicit_start: new Verdict({
-    kind: "refused",
-    why: "it must be 'true', and a request of an unknown id begins its sequence without START, or 'false'",
-    allowed: (value) => value === "true" || value === "false",
-  }),
-  "batch_axis:": new Verdict({
-    kind: "refused",
-    why: "it must be the number of an axis of the graph's tensor, from 0",
-    allowed: (value) => /^\d{1,2}$/.test(String(value)),
-  }),
+  implicit_start: checked(
+    "it must be 'true', and a request of an unknown id begins its sequence without START, or 'false'",
+    (value) => value === "true" || value === "false",
+  ),
+  "batch_axis:": checked("it must be the number of an axis of the graph's tensor, from 0", (value) =>
+    /^\d{1,2}$/.test(String(value)),
+  ),
   "constant_input:": obeyed,
   iterate_while: notThere,
   "feed:": notThere,
   max_iterations: notThere,
-  checkpoint_history: new Verdict({
-    kind: "refused",
-    why: "it must be a whole number from 1 to 999, of checkpoints that are kept of a sequence",
-    allowed: (value) => /^[1-9]\d{0,2}$/.test(String(value)),
-  }),
-  execute_delay_ms: new Verdict({
-    kind: "refused",
+  checkpoint_history: checked(
+    "it must be a whole number from 1 to 999, of checkpoints that are kept of a sequence",
+    (value) => /^[1-9]\d{0,2}$/.test(String(value)),
+  ),
+  execute_delay_ms: checked(
     // A run without an answer for 30 s counts as hung (worker/thread/guard.ts).
-    why: "it must be a whole number from 1 to 9999, of ms that each run of the model takes at least",
-    allowed: (value) => /^[1-9]\d{0,3}$/.test(String(value)),
-  }),
-  takes_states_of: new Verdict({
-    kind: "refused",
-    why: "it must be '*', or numbers of versions with commas between them, such as '1,2'",
-    allowed: (value) => /^(\*|[1-9]\d*(,[1-9]\d*)*)$/.test(String(value)),
-  }),
+    "it must be a whole number from 1 to 9999, of ms that each run of the model takes at least",
+    (value) => /^[1-9]\d{0,3}$/.test(String(value)),
+  ),
+  takes_states_of: checked("it must be '*', or numbers of versions with commas between them, such as '1,2'", (value) =>
+    /^(\*|[1-9]\d*(,[1-9]\d*)*)$/.test(String(value)),
+  ),
 };
 
 const unknownParameter = warned("no parameter of this name is known");

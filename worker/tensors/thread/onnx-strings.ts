@@ -4,6 +4,7 @@
  * them out, and ONNX Runtime for Node would turn them into U+FFFD.
  */
 import { isUtf8 } from "node:buffer";
+import { WireReader } from "./wire.js";
 
 type FieldKind = keyof typeof messages | "string";
 
@@ -53,56 +54,4 @@ function inMessage(bytes: Buffer, fields: Readonly<Record<number, FieldKind>>): 
     if (kind === "string" ? !isUtf8(content) : inMessage(content, messages[kind])) return true;
   }
   return false;
-}
-
-/** Reads the fields of one protobuf message, one after the other. */
-class WireReader {
-  readonly #bytes: Buffer;
-  #at = 0;
-
-  constructor(bytes: Buffer) {
-    this.#bytes = bytes;
-  }
-
-  get atEnd(): boolean {
-    return this.#at === this.#bytes.length;
-  }
-
-  /** Reads a field. `content` is undefined unless the field has a length: a string or a message. */
-  next(): { readonly field: number; readonly content: Buffer | undefined } {
-    const tag = this.#varint();
-    const field = Math.floor(tag / 8);
-    switch (tag % 8) {
-      case 0:
-        this.#varint();
-        return { field, content: undefined };
-      case 1:
-        this.#take(8);
-        return { field, content: undefined };
-      case 2:
-        return { field, content: this.#take(this.#varint()) };
-      case 5:
-        this.#take(4);
-        return { field, content: undefined };
-      default:
-        throw new RangeError("not a protobuf message");
-    }
-  }
-
-  /** Exact for tags and lengths. Larger values only need their end found. */
-  #varint(): number {
-    let value = 0;
-    for (let scale = 1; ; scale *= 128) {
-      const byte = this.#bytes.readUInt8(this.#at++);
-      value += (byte % 128) * scale;
-      if (byte < 128) return value;
-    }
-  }
-
-  #take(count: number): Buffer {
-    const from = this.#at;
-    this.#at += count;
-    if (this.#at > this.#bytes.length) throw new RangeError("not a protobuf message");
-    return this.#bytes.subarray(from, this.#at);
-  }
 }

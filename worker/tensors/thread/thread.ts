@@ -6,6 +6,7 @@ import type { Datatype } from "#shared/model/datatype.js";
 import { serveThread } from "../../thread/serve.js";
 import { Begin } from "../begin.js";
 import { place, viewOf, type Pieces } from "../memory.js";
+import { openInputs } from "./defaults.js";
 import { mayHoldOtherBytes } from "./onnx-strings.js";
 import type { PlainTensor, RunAnswer, RunRequest, TensorOptions, WantedOutput } from "../protocol.js";
 import type { GraphMetadata, GraphTensor } from "../../onnx/graph.js";
@@ -18,6 +19,7 @@ import {
   type OrtTensor,
   type Session,
 } from "../../onnx/runtime.js";
+import { onCpu } from "../../onnx/providers.js";
 import { checkOutputStrings, decodeStrings, encodeStrings } from "./strings.js";
 
 /**
@@ -90,6 +92,8 @@ interface Served {
   readonly fetched: OwnMemory;
   /** How long each run takes at least. */
   readonly executeDelayMs: number;
+  /** The values of the inputs that a run does not give. */
+  readonly defaults: Readonly<Record<string, OrtTensor>>;
 }
 
 /** No other thread wakes this thread while it waits here. */
@@ -98,7 +102,8 @@ const sleeper = new Int32Array(new SharedArrayBuffer(4));
 async function run(served: Served, request: RunRequest): Promise<RunAnswer> {
   const { inputs, memory, outputs, rows, into, begin } = request;
   if (begin !== undefined && !new Begin(begin).begin()) return { outputs: undefined, memory: into, ranMs: 0 };
-  const feeds = Object.fromEntries(inputs.map((input) => [input.name, toOrt(viewOf(input, memory), served.fed)]));
+  const given = inputs.map((input) => [input.name, toOrt(viewOf(input, memory), served.fed)]);
+  const feeds = { ...served.defaults, ...(Object.fromEntries(given) as Record<string, OrtTensor>) };
   const fetches = Object.fromEntries(
     outputs.map((wanted) => {
       const output = served.outputs.get(wanted.name);
@@ -121,13 +126,30 @@ async function run(served: Served, request: RunRequest): Promise<RunAnswer> {
   return { outputs: placed, memory: filled, ranMs };
 }
 
+/** Opens the model, and reads the values of the inputs that a run need not give. */
+async function open(options: TensorOptions): Promise<Pick<Served, "session" | "defaults">> {
+  const { optionalInputs = [], modelFile } = options;
+  if (optionalInputs.length === 0) return { session: await openSession(options), defaults: {} };
+  const { file, values } = openInputs(await readFile(modelFile), new Set(optionalInputs));
+  if (values === undefined) return { session: await openSession(options), defaults: {} };
+  const reading = await openSession({ ...options, modelFile: values, placement: onCpu });
+  const defaults = await reading.run({});
+  await reading.release();
+  return { session: await openSession({ ...options, modelFile: file }), defaults };
+}
+
 await serveThread<TensorOptions, RunRequest, GraphMetadata, RunAnswer>(async (options) => {
-  const session = await openSession(options);
-  const graph = { inputs: describe(session.inputMetadata), outputs: describe(session.outputMetadata) };
+  const { session, defaults } = await open(options);
+  const all = describe(session.inputMetadata);
+  const graph = {
+    inputs: all.filter(({ name }) => defaults[name] === undefined),
+    outputs: describe(session.outputMetadata),
+    initializers: all.filter(({ name }) => defaults[name] !== undefined),
+  };
   const outputs = new Map(graph.outputs.map((output) => [output.name, output]));
   const givesStrings = graph.outputs.some(({ datatype }) => datatype === "BYTES");
   const ownStringsAreUtf8 = !givesStrings || !mayHoldOtherBytes(await readFile(options.modelFile));
-  const own = { fed: new OwnMemory(), fetched: new OwnMemory() };
+  const own = { fed: new OwnMemory(), fetched: new OwnMemory(), defaults };
   const served: Served = { session, outputs, ownStringsAreUtf8, ...own, executeDelayMs: options.executeDelayMs };
   return {
     ready: graph,

@@ -1,0 +1,128 @@
+/**
+ * Loads a version of a tensor model: opens a session for each instance, completes the configuration
+ * with the graph, and tries the model before it serves.
+ */
+import { createHash } from "node:crypto";
+import { createReadStream } from "node:fs";
+import type { ServedModel } from "#shared/contract/announcement.js";
+import type { WorkerConfig } from "./config.js";
+import { computeCapabilities } from "./devices/card.js";
+import type { Device, Places } from "./devices/device.js";
+import { configJson } from "./models/pbtxt/config-json.js";
+import { resolveModel } from "./models/resolve.js";
+import type { FoundModel, GoodVersion } from "./models/scan.js";
+import { readConstants } from "./models/validate/constants.js";
+import { configuredOptions } from "./onnx/session-options.js";
+import type { Placement } from "./onnx/providers.js";
+import { compareWithCpu } from "./tensors/compare.js";
+import { startModel, type ModelHost } from "./tensors/host.js";
+import type { TensorOptions } from "./tensors/protocol.js";
+import { samplesOf } from "./tensors/samples.js";
+import { servedOf, servingOf, unsupported, type ServingModel } from "./tensors/serving.js";
+import { runSamples, warmUp } from "./tensors/warm-up.js";
+import { LoadError } from "./thread/load-error.js";
+
+export interface LoadedTensorModel {
+  readonly kind: "tensors";
+  readonly serving: ServingModel;
+  readonly served: ServedModel;
+  /**
+   * The settings that the graph supplied for gaps in the configuration; undefined if there are none
+   * of note.
+   */
+  readonly inferred: string | undefined;
+}
+
+/** The places of a model's instances, and the settings that it loads with. */
+interface Loading {
+  readonly settings: WorkerConfig;
+  readonly device: Device;
+  readonly places: Places;
+}
+
+/** @throws Error if the model cannot load, or cannot run as its configuration says */
+export async function loadVersion(
+  { settings, device, places }: Loading,
+  found: FoundModel,
+  { version, file, cardFiles }: GoodVersion,
+  onFatal: (reason: string) => void,
+): Promise<LoadedTensorModel> {
+  const onCpu = places.filter(({ gpu }) => gpu === undefined).length;
+  const shared = {
+    ...configuredOptions(settings.BATON_INTRA_OP_THREADS, onCpu, found.config),
+    turns: device.turns,
+    optionalInputs: found.config.input.filter(({ optional }) => optional).map(({ name }) => name),
+    executeDelayMs: Number(found.config.parameters["execute_delay_ms"]?.string_value ?? 0),
+  };
+  const named = found.config.cc_model_filenames;
+  const capabilities = Object.keys(named).length === 0 ? [] : await computeCapabilities(process.env);
+  const [first, ...further] = places.map((placement): TensorOptions => {
+    const name = fileName(placement, named, capabilities);
+    const modelFile = name === undefined ? file : cardFiles.get(name.capability);
+    if (modelFile === undefined) throw new LoadError(`'${version}/${name?.file}' does not exist`);
+    return { ...shared, placement, modelFile };
+  });
+  if (first === undefined) throw new RangeError("a model without an instance");
+  const host = await startModel(first, onFatal);
+  const others: ModelHost[] = [];
+  try {
+    const { config: complete, inferred, warnings: rewritten } = resolveModel(found, host.graph);
+    const constants = readConstants(complete, host.graph);
+    const reason = unsupported(complete, host.graph);
+    if (reason !== undefined) throw new LoadError(reason);
+    // One after the other, because two sessions on a GPU must not open at the same time.
+    for (const options of further) others.push(await startModel(options, onFatal));
+    const printed = configJson(complete);
+    const digest = await digestOf(JSON.stringify(configJson({ ...complete, instance_group: found.groups })), file);
+    const { initialStates } = found;
+    const facts = servingOf(complete, host.graph, { initialStates, constants });
+    const serving = { ...facts, version, host, ...(others.length > 0 && { others }) };
+    const served = servedOf(complete, host.graph, version, digest, printed, places.length);
+    const tried: string[] = [];
+    for (const [i, options] of [first, ...further].entries()) {
+      const instance = { ...serving, host: others[i - 1] ?? host };
+      const isNew = places.findIndex(({ gpu }) => gpu === options.placement.gpu) === i;
+      if (isNew)
+        tried.push(...(await compareWithCpu(instance, served, options, settings.BATON_GPU_TOLERANCE, onFatal)));
+      await runSamples(samplesOf(instance, served, complete, found.warmUpFiles));
+      tried.push(...(await warmUp(instance, served, found.warmUp)));
+    }
+    const isNamed = places.some((placement) => fileName(placement, named, capabilities) !== undefined);
+    const unheard = Object.keys(named).length === 0 || isNamed ? [] : [noSuchCard];
+    const warnings = [...found.warnings, ...rewritten, ...unheard, ...new Set(tried)];
+    return {
+      kind: "tensors",
+      serving,
+      served: { ...served, ...(warnings.length > 0 && { warnings }) },
+      inferred,
+    };
+  } catch (error) {
+    for (const one of [host, ...others]) await one.close();
+    throw error;
+  }
+}
+
+const noSuchCard =
+  "cc_model_filenames has no effect: it names no file for the compute capability of a card that the model runs on";
+
+/**
+ * The file that a configuration names for a card of NVIDIA's, as Triton chooses it.
+ * @param capabilities by the number of the card
+ * @returns undefined for the default file
+ */
+export function fileName(
+  { providers: [provider], gpu }: Placement,
+  named: Readonly<Record<string, string>>,
+  capabilities: readonly string[],
+): { readonly capability: string; readonly file: string } | undefined {
+  const isCuda = provider === "cuda" || provider === "tensorrt";
+  const capability = isCuda && gpu !== undefined ? capabilities[gpu] : undefined;
+  const file = capability === undefined ? undefined : named[capability];
+  return capability === undefined || file === undefined ? undefined : { capability, file };
+}
+
+async function digestOf(config: string, file: string): Promise<string> {
+  const hash = createHash("sha256").update(config);
+  for await (const chunk of createReadStream(file)) hash.update(chunk as Buffer);
+  return hash.digest("hex");
+}
