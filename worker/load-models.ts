@@ -101,7 +101,7 @@ function missing({ BATON_MODELS = [] }: WorkerConfig, scanned: readonly ScannedM
 
 /** How many sessions hold the model's weights. */
 function sessionsOf(model: LoadedModel): number {
-  return model.kind === "tensors" ? 1 + (model.serving.further?.length ?? 0) : 1;
+  return model.kind === "tensors" ? 1 + (model.serving.others?.length ?? 0) : 1;
 }
 
 /** A generator has one instance in a worker. */
