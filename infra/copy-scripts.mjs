@@ -1,5 +1,5 @@
-// Copies each Lua script and each protocol of gRPC beside its compiled wrapper in dist/, because tsc
-// copies neither.
+// Copies each Lua script and each protocol of gRPC beside its compiled wrapper in dist/, because
+// tsc copies neither.
 import { cpSync, mkdirSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 

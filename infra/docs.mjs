@@ -27,7 +27,8 @@ const { gatewaySettings } = await import(`${dist}gateway/config.js`);
 /** @type {typeof import("../gateway/doors/jobs/config.js")} */
 const { jobsSettings } = await import(`${dist}gateway/doors/jobs/config.js`);
 /** @type {typeof import("../shared/errors.js")} */
-const { errorKinds, grpcStatusOf } = await import(`${dist}shared/errors.js`);
+const { errorKinds } = await import(`${dist}shared/errors.js`);
+const { grpcStatusOf } = await import(`${dist}shared/grpc-status.js`);
 /** @type {typeof import("../shared/metrics/families.js")} */
 const { sections } = await import(`${dist}shared/metrics/families.js`);
 /** @type {typeof import("../shared/metrics/settings.js")} */

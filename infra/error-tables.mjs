@@ -10,15 +10,16 @@ import { firstSentence } from "./test-table.mjs";
 const SOURCE = "shared/errors.ts";
 
 /** The names of gRPC's statuses (https://grpc.github.io/grpc/core/md_doc_statuscodes.html). */
-const GRPC =
-  "OK CANCELLED UNKNOWN INVALID_ARGUMENT DEADLINE_EXCEEDED NOT_FOUND ALREADY_EXISTS PERMISSION_DENIED RESOURCE_EXHAUSTED FAILED_PRECONDITION ABORTED OUT_OF_RANGE UNIMPLEMENTED INTERNAL UNAVAILABLE DATA_LOSS UNAUTHENTICATED".split(
-    " ",
-  );
+const GRPC = [
+  ...["OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS"],
+  ...["PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED"],
+  ...["INTERNAL", "UNAVAILABLE", "DATA_LOSS", "UNAUTHENTICATED"],
+];
 
 /**
  * @param {string} root
  * @param {Readonly<Record<string, ErrorKind>>} kinds
- * @param {typeof import("../shared/errors.js").grpcStatusOf} grpcStatusOf
+ * @param {typeof import("../shared/grpc-status.js").grpcStatusOf} grpcStatusOf
  * @returns {string} Markdown
  */
 export function codeTable(root, kinds, grpcStatusOf) {

@@ -7,7 +7,6 @@ import type { ServedModel } from "#shared/contract/announcement.js";
 import type { GenerationSpec } from "#shared/contract/generation.js";
 import type { Tensor } from "#shared/frame.js";
 import type { RequestBudget } from "./budget.js";
-import type { Client } from "./client.js";
 import type { OpenStream } from "../stream/open-stream.js";
 import type { AdmittingTrace } from "../trace/admit-span.js";
 
@@ -46,6 +45,34 @@ export interface AnyRequest {
   readonly budget?: RequestBudget | undefined;
   /** Absent for a request that is not sampled. */
   readonly trace?: AdmittingTrace | undefined;
+}
+
+/** A client that waits for an outcome, and may leave. */
+export interface Client {
+  readonly hasLeft: boolean;
+  /**
+   * @param leave called once, when the client leaves
+   * @returns a function to call when nobody wants to know any more
+   */
+  onLeave(leave: () => void): () => void;
+}
+
+/** @param signal aborts when the client leaves */
+export function clientOf(signal: AbortSignal): Client {
+  return {
+    get hasLeft() {
+      return signal.aborted;
+    },
+    onLeave(leave) {
+      signal.addEventListener("abort", leave, { once: true });
+      return () => signal.removeEventListener("abort", leave);
+    },
+  };
+}
+
+/** Whether the client can ask for the outcome again. */
+export function isRepeatable({ idempotencyKey, sequence }: Pick<AnyRequest, "idempotencyKey" | "sequence">): boolean {
+  return idempotencyKey !== undefined || sequence?.number !== undefined;
 }
 
 /** One run of a tensor model. */

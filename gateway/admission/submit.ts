@@ -7,10 +7,16 @@ import { encodeRequestId, type RequestAddress } from "#shared/queue/address.js";
 import { errorKinds, InferenceError } from "#shared/errors.js";
 import { decodeFrame, encodeFrame, type FrameMeta } from "#shared/frame.js";
 import { outcomeKey } from "#shared/queue/keys.js";
-import type { GenerationRequest, Inference, InferenceOutcome, InferenceRequest } from "./inference.js";
+import {
+  isRepeatable,
+  type GenerationRequest,
+  type Inference,
+  type InferenceOutcome,
+  type InferenceRequest,
+} from "./inference.js";
 import { endsOf } from "../outcomes/counts.js";
 import type { Expected, PendingRequests } from "../outcomes/pending.js";
-import { giveUp, isRepeatable } from "./client.js";
+import { giveUp } from "./end-request.js";
 import { enqueue, outcomeTtlOf, type EnqueueSettings, type Enqueued } from "./enqueue.js";
 import { generate, type GenerateSettings } from "./generate.js";
 import { requestAddress } from "./request-id.js";
@@ -78,8 +84,8 @@ async function submit(settings: CancelSettings, request: InferenceRequest): Prom
     return { outcome: known, version, id, isRepeated };
   }
   const outcome = await unlessGone(settings, request, admitted);
-  // Without a key no client can ask for this outcome again, so it need not stay for its TTL. But the
-  // worker of a request that was cancelled finds the cancellation there.
+  // Without a key no client can ask for this outcome again, so it need not stay for its TTL. But
+  // the worker of a request that was cancelled finds the cancellation there.
   if (request.idempotencyKey === undefined && request.client?.hasLeft !== true) settings.sweeper.discard(key);
   return { outcome, version, id, isRepeated };
 }

@@ -5,7 +5,7 @@
  * node's.
  */
 import type { Socket } from "node:net";
-import type { Client } from "../admission/client.js";
+import type { Client } from "../admission/inference.js";
 import { lengthOf, type Reply } from "../formats/reply.js";
 import { noteReply, type AccessLog, type AnswerFacts } from "../facts/answer-facts.js";
 import { PieceBuffer, uncountedBytes } from "./body.js";

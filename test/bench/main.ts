@@ -5,8 +5,8 @@
  * measures generation instead, `--only queue` the queue's cost for Redis, and
  * `--only steps,streams,queue` everything. `--only owners` measures what keys cost, and
  * what a tenant notices of another that floods, which `--only neighbours` measures by itself.
- * `--only observe` measures what metrics, traces and the access log cost, and `--only grpc` what gRPC
- * costs beside HTTP.
+ * `--only observe` measures what metrics, traces and the access log cost, and `--only grpc` what
+ * gRPC costs beside HTTP.
  * `--only stages` says where the time of a step goes, and `--only hot --against FOLDER` measures
  * this build beside the build of another checkout.
  */

@@ -77,7 +77,7 @@ export const streamScale = {
 
 /** The size of streams of gRPC under kills of everything. */
 export const grpcScale = {
-  /** How many sequences and generations run at a time, again and again until all blows have fallen. */
+  /** How many run at a time, again and again until all blows have fallen. */
   sequences: full ? 50 : 20,
   steps: full ? 100 : 30,
   generations: full ? 50 : 12,

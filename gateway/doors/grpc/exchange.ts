@@ -112,13 +112,19 @@ export class Exchange {
     this.#owner = (await this.#judgeLater?.()) ?? this.#owner;
   }
 
-  /** @returns a function to call when the stream has ended. @throws InferenceError `stream_limit` */
+  /**
+   * @returns a function to call when the stream has ended
+   * @throws InferenceError `stream_limit`
+   */
   countReader(): () => void {
     const { guard } = this.#surroundings;
     return this.#owner === undefined ? () => undefined : openReader(guard, this.#owner, this.head);
   }
 
-  /** @returns a function to call when the stream has ended; `end` hears if its key is good no longer */
+  /**
+   * @param end called if the key is good no longer
+   * @returns a function to call when the stream has ended
+   */
   watchKey(end: (error: InferenceError) => void): () => void {
     return this.#owner === undefined ? () => undefined : this.#surroundings.guard.watch(this.#owner, end);
   }

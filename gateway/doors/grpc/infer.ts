@@ -1,6 +1,6 @@
 /** ModelInfer: reads the request, and answers with raw tensors. */
 import type { Tensor } from "#shared/frame.js";
-import { clientOf } from "../../admission/client.js";
+import { clientOf } from "../../admission/inference.js";
 import { refusalOf, type Inference } from "../../admission/inference.js";
 import { checkIdempotencyKey } from "../../admission/request-terms.js";
 import type { Fleet } from "../../fleet/watch.js";

@@ -109,7 +109,7 @@ export const unaryMethods: Readonly<Record<string, UnaryMethod>> = {
   },
 };
 
-/** The check of gRPC's own protocol for health. The name of a service means nothing, as with Triton. */
+/** The check of gRPC's own health protocol. As with Triton, the name of a service means nothing. */
 export const healthCheck: UnaryMethod = { ...health, answer: (_, __, parts) => healthOf(isReady(parts)) };
 
 export interface Health {

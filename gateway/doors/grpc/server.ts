@@ -19,7 +19,7 @@ import { UnusableError } from "#shared/exit.js";
 import type { Certificates } from "#shared/http/certificates.js";
 import { delay, within } from "#shared/retry.js";
 import { isRefusal } from "../../formats/errors.js";
-import { loadServices } from "../../formats/kserve/grpc/protocol.js";
+import { loadServices } from "./protocol.js";
 import type { Log } from "../../http/router.js";
 import { Exchange, type Surroundings } from "./exchange.js";
 import { HealthWatchers } from "./health.js";

@@ -6,7 +6,7 @@
  */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import { RequestBudget } from "../../admission/budget.js";
-import type { Client } from "../../admission/client.js";
+import type { Client } from "../../admission/inference.js";
 import { noted } from "../../facts/request-facts.js";
 import { TracedInference } from "../../admission/traced-inference.js";
 import { unknownModel } from "../../fleet/models.js";
@@ -85,16 +85,7 @@ export function directRoutes(options: DirectOptions): DirectRoutes {
       return undefined;
     }
   };
-  const answer = async <T>({ headers, target }: Asking, run: () => Promise<Reply | T>, trace?: RequestTrace) => {
-    const requestId = chooseRequestId(headers);
-    try {
-      return { reply: await run(), requestId };
-    } catch (error) {
-      trace?.failed(codeOf(error));
-      if (!isRefusal(error)) onBug(error, target, requestId);
-      return { reply: errorReply(error), requestId };
-    }
-  };
+  const answer = answering(onBug);
   return {
     direct(incoming, outgoing) {
       const { method, url = "", headers } = incoming;
@@ -158,6 +149,20 @@ export function directRoutes(options: DirectOptions): DirectRoutes {
         };
       },
     },
+  };
+}
+
+/** @returns a function that runs a handler, and answers its failures */
+function answering(onBug: DirectOptions["onBug"]) {
+  return async <T>({ headers, target }: Asking, run: () => Promise<Reply | T>, trace?: RequestTrace) => {
+    const requestId = chooseRequestId(headers);
+    try {
+      return { reply: await run(), requestId };
+    } catch (error) {
+      trace?.failed(codeOf(error));
+      if (!isRefusal(error)) onBug(error, target, requestId);
+      return { reply: errorReply(error), requestId };
+    }
   };
 }
 

@@ -1,6 +1,6 @@
 /** One HTTP request to a model, with all that its handler needs for the answer. */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
-import type { Client } from "../../admission/client.js";
+import type { Client } from "../../admission/inference.js";
 import type { Bodies } from "../../http/bodies.js";
 import { disconnection } from "../../http/disconnect.js";
 import { prefersAsync, readIdempotencyKey } from "../../http/headers.js";

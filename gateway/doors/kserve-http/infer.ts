@@ -3,7 +3,7 @@
  * generator with a stream of events.
  */
 import type { IncomingHttpHeaders } from "node:http";
-import type { Client } from "../../admission/client.js";
+import type { Client } from "../../admission/inference.js";
 import { jsonBytesOf } from "../../http/bodies.js";
 import { compress } from "../../http/compress.js";
 import { acceptsByName } from "../../http/headers.js";

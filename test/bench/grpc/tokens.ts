@@ -24,9 +24,9 @@ export async function measureTokens(fleet: BenchFleet, way: "sse" | "grpc", timi
   const client = new GrpcClient(`127.0.0.1:${fleet.grpcPort}`);
   const ask = way === "sse" ? overSse(fleet.port) : overGrpc(client);
   let [checked, wrong] = [0, 0];
-  let isOver = false;
+  const over = new AbortController();
   const drive = async (at: number): Promise<void> => {
-    for (let i = at; !isOver; i++) {
+    for (let i = at; !over.signal.aborted; i++) {
       const prompt = `once upon ${i % PROMPTS}`;
       const text = await ask(prompt);
       checked++;
@@ -43,7 +43,7 @@ export async function measureTokens(fleet: BenchFleet, way: "sse" | "grpc", timi
   const [before, since] = [cpu(), checked];
   await pause(timing.measureMs);
   const [spent, answers] = [cpu() - before, checked - since];
-  isOver = true;
+  over.abort();
   await driving;
   client.close();
   const tokens = answers * TOKENS;
@@ -76,7 +76,9 @@ function overGrpc(client: GrpcClient): (prompt: string) => Promise<string> {
 }
 
 function textOf(message: Message): string {
-  const { raw_output_contents: [raw] = [] } = message["infer_response"] as { raw_output_contents: Buffer[] };
+  const {
+    raw_output_contents: [raw],
+  } = message["infer_response"] as { raw_output_contents: Buffer[] };
   return raw === undefined ? "" : raw.subarray(4).toString();
 }
 

@@ -1,6 +1,6 @@
 /**
- * A client that leaves gives up what it has sent: requests leave the queue, and the sequences of its
- * steps end. Requests under a key, and steps with a number, run to their end.
+ * A client that leaves gives up what it has sent: requests leave the queue, and the sequences of
+ * its steps end. Requests under a key, and steps with a number, run to their end.
  */
 import { afterAll, afterEach, beforeEach, expect, it } from "vitest";
 import { GrpcClient, int32s, parameters, type Message } from "../../protocols/grpc/client.js";

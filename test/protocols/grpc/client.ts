@@ -13,7 +13,7 @@ import {
 } from "@grpc/grpc-js";
 import { loadSync, type MethodDefinition, type ServiceDefinition } from "@grpc/proto-loader";
 
-const folder = new URL("../../../gateway/formats/kserve/grpc/", import.meta.url);
+const folder = new URL("../../../gateway/doors/grpc/", import.meta.url);
 const files = ["inference.proto", "health.proto"].map((name) => fileURLToPath(new URL(name, folder)));
 const loaded = loadSync(files, { keepCase: true, longs: String, enums: String, defaults: true, oneofs: true });
 

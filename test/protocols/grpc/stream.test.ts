@@ -94,7 +94,8 @@ describe("a stream", () => {
   it("answers a generator in parts, of which the last is final", async () => {
     const whole = await client().call("ModelInfer", generate());
     expect(whole.details).toBe("");
-    const [raw] = whole.message?.["raw_output_contents"] as [Buffer];
+    const answer = whole.message ?? expect.fail("the model answers");
+    const [raw] = answer["raw_output_contents"] as [Buffer];
     const text = raw.subarray(4).toString();
     const stream = client().stream();
     stream.send(generate());
