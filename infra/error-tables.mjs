@@ -11,9 +11,23 @@ const SOURCE = "shared/errors.ts";
 
 /** The names of gRPC's statuses (https://grpc.github.io/grpc/core/md_doc_statuscodes.html). */
 const GRPC = [
-  ...["OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS"],
-  ...["PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED"],
-  ...["INTERNAL", "UNAVAILABLE", "DATA_LOSS", "UNAUTHENTICATED"],
+  "OK",
+  "CANCELLED",
+  "UNKNOWN",
+  "INVALID_ARGUMENT",
+  "DEADLINE_EXCEEDED",
+  "NOT_FOUND",
+  "ALREADY_EXISTS",
+  "PERMISSION_DENIED",
+  "RESOURCE_EXHAUSTED",
+  "FAILED_PRECONDITION",
+  "ABORTED",
+  "OUT_OF_RANGE",
+  "UNIMPLEMENTED",
+  "INTERNAL",
+  "UNAVAILABLE",
+  "DATA_LOSS",
+  "UNAUTHENTICATED",
 ];
 
 /**
@@ -24,10 +38,10 @@ const GRPC = [
  */
 export function codeTable(root, kinds, grpcStatusOf) {
   const meanings = meaningsIn(root);
-  const rows = Object.entries(kinds).map(
-    ([code, { status, retry }]) =>
-      `| \`${code}\` | ${status} | ${GRPC[grpcStatusOf(/** @type {ErrorCode} */ (code))]} | ${retry ? "yes" : "no"} | ${cell(meanings.get(code) ?? "")} |`,
-  );
+  const rows = Object.entries(kinds).map(([code, { status, retry }]) => {
+    const grpc = GRPC[grpcStatusOf(/** @type {ErrorCode} */ (code))];
+    return `| \`${code}\` | ${status} | ${grpc} | ${retry ? "yes" : "no"} | ${cell(meanings.get(code) ?? "")} |`;
+  });
   return ["| code | HTTP | gRPC | retry | meaning |", "| --- | --- | --- | --- | --- |", ...rows].join("\n");
 }
 
