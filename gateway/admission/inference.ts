@@ -57,19 +57,6 @@ export interface Client {
   onLeave(leave: () => void): () => void;
 }
 
-/** @param signal aborts when the client leaves */
-export function clientOf(signal: AbortSignal): Client {
-  return {
-    get hasLeft() {
-      return signal.aborted;
-    },
-    onLeave(leave) {
-      signal.addEventListener("abort", leave, { once: true });
-      return () => signal.removeEventListener("abort", leave);
-    },
-  };
-}
-
 /** Whether the client can ask for the outcome again. */
 export function isRepeatable({ idempotencyKey, sequence }: Pick<AnyRequest, "idempotencyKey" | "sequence">): boolean {
   return idempotencyKey !== undefined || sequence?.number !== undefined;

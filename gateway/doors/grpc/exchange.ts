@@ -61,7 +61,7 @@ export class Exchange {
   /** The stream of which this is a request; undefined for a call. */
   readonly #whole: Exchange | undefined;
   readonly #since = performance.now();
-  #hasEnded = false;
+  hasEnded = false;
 
   /**
    * @param path of the method
@@ -196,8 +196,8 @@ export class Exchange {
    * @param isWhole whether the status has reached the client's connection
    */
   end(code: ErrorCode | undefined, isWhole = true): void {
-    if (this.#hasEnded) return;
-    this.#hasEnded = true;
+    if (this.hasEnded) return;
+    this.hasEnded = true;
     const { counts } = this.#surroundings;
     const { facts, bytesIn, bytesOut } = this;
     const status = code === undefined ? 200 : errorKinds[code].status;

@@ -1,6 +1,5 @@
 /** ModelInfer: reads the request, and answers with raw tensors. */
 import type { Tensor } from "#shared/frame.js";
-import { clientOf } from "../../admission/inference.js";
 import { refusalOf, type Inference } from "../../admission/inference.js";
 import { checkIdempotencyKey } from "../../admission/request-terms.js";
 import type { Fleet } from "../../fleet/watch.js";
@@ -16,6 +15,7 @@ import { wholeText } from "../../formats/kserve/whole-text.js";
 import { bodyTooLarge, textBodyLimit, type Limits } from "../../formats/limits.js";
 import type { Bodies } from "../../http/bodies.js";
 import type { Exchange } from "./exchange.js";
+import type { Leaving } from "./leaving.js";
 
 export interface InferParts {
   readonly fleet: Fleet;
@@ -40,20 +40,20 @@ export async function modelInfer(
   message: Buffer,
   exchange: Exchange,
   parts: InferParts,
-  gone: AbortSignal,
+  client: Leaving,
 ): Promise<Buffer> {
-  const request = await readCall(message, exchange, parts, gone);
-  return writeInfer(await answerWhole(request, exchange, gone)).finish();
+  const request = await readCall(message, exchange, parts, client);
+  return writeInfer(await answerWhole(request, exchange, client)).finish();
 }
 
 /**
  * Reads a message, inside the budget of all bodies.
  * @throws InferenceError
  */
-export function readCall(message: Buffer, exchange: Exchange, parts: InferParts, gone: AbortSignal): Promise<ReadCall> {
+export function readCall(message: Buffer, exchange: Exchange, parts: InferParts, client: Leaving): Promise<ReadCall> {
   const { tenant, budget: limits } = exchange.caller;
   return parts.bodies.useWhole(message, { tenant, most: limits?.bodyBytes }, () =>
-    compared(readInfer(message), message.length, exchange, parts, gone),
+    compared(readInfer(message), message.length, exchange, parts, client),
   );
 }
 
@@ -63,7 +63,7 @@ function compared(
   bytes: number,
   exchange: Exchange,
   { fleet, inference, printer, limits }: InferParts,
-  gone: AbortSignal,
+  client: Leaving,
 ): ReadCall {
   exchange.messageId = given.id;
   const version = given.version === "" ? undefined : given.version;
@@ -85,8 +85,8 @@ function compared(
     limits,
     idempotencyKey: terms.idempotencyKey ?? (header === undefined ? undefined : checkIdempotencyKey(header)),
     background: false,
-    gone: () => gone,
-    client: clientOf(gone),
+    gone: () => client.signal,
+    client,
   };
   return { call, read, terms };
 }
@@ -95,11 +95,11 @@ function compared(
  * Answers in one piece.
  * @throws InferenceError
  */
-async function answerWhole({ call, read }: ReadCall, exchange: Exchange, gone: AbortSignal): Promise<InferAnswer> {
+async function answerWhole({ call, read }: ReadCall, exchange: Exchange, client: Leaving): Promise<InferAnswer> {
   const { model, inference } = call;
   const generation = textGeneration(call, read);
   if (generation !== undefined) {
-    const { texts, headers } = await wholeText(generation, inference, gone);
+    const { texts, headers } = await wholeText(generation, inference, client.signal);
     exchange.answeredAs = headers["baton-request-id"];
     return { model: model.name, version: model.version, id: read.id, tensors: [textTensor(read, texts)] };
   }

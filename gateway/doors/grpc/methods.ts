@@ -21,6 +21,7 @@ import type { TraceService } from "../../service/observing/trace-settings.js";
 import { logMembers, traceMembers } from "../kserve-http/observing.js";
 import type { Exchange } from "./exchange.js";
 import { modelInfer, type InferParts } from "./infer.js";
+import type { Leaving } from "./leaving.js";
 
 /** Who may call a method, in the terms of the paths of HTTP. */
 export interface Access {
@@ -49,8 +50,8 @@ export interface MethodParts extends InferParts {
 export type Message = object;
 
 export interface UnaryMethod extends Access {
-  /** @param gone aborts when the client has left, or its deadline has passed */
-  answer(asked: Message, exchange: Exchange, parts: MethodParts, gone: AbortSignal): Message | Promise<Message>;
+  /** @param client leaves when it cancels the call, or its deadline passes */
+  answer(asked: Message, exchange: Exchange, parts: MethodParts, client: Leaving): Message | Promise<Message>;
 }
 
 interface Named {
@@ -105,7 +106,7 @@ export const unaryMethods: Readonly<Record<string, UnaryMethod>> = {
   ModelInfer: {
     right: "infer",
     admits: true,
-    answer: (asked, exchange, parts, gone) => modelInfer(asked as Buffer, exchange, parts, gone),
+    answer: (asked, exchange, parts, client) => modelInfer(asked as Buffer, exchange, parts, client),
   },
 };
 

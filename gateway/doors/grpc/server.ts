@@ -33,6 +33,7 @@ import {
   type MethodParts,
   type UnaryMethod,
 } from "./methods.js";
+import { Leaving } from "./leaving.js";
 import { enlargeWindows, Sessions } from "./sessions.js";
 import { codeOf, statusOf, stopping } from "./status.js";
 import { StreamInfer, type StreamParts } from "./stream-infer.js";
@@ -129,16 +130,18 @@ export async function startGrpc(terms: GrpcTerms): Promise<RunningGrpc> {
 function unaryCall(path: string, method: UnaryMethod, terms: GrpcTerms): handleUnaryCall<Message, Message> {
   return (call, respond) => {
     const exchange = new Exchange(terms, path, call.metadata, call.getPeer());
-    const gone = new AbortController();
+    const client = new Leaving();
+    // The library says so after every call, too, which by then has ended.
     call.once("cancelled", () => {
-      gone.abort();
+      if (exchange.hasEnded) return;
+      client.leave();
       exchange.end("cancelled", false);
     });
     exchange.bytesIn = lengthOf(call.request);
     const answer = async () => {
       checkMetadata(exchange);
       await exchange.judge(method);
-      return method.answer(call.request, exchange, terms.parts, gone.signal);
+      return method.answer(call.request, exchange, terms.parts, client);
     };
     answer().then(
       (message) => {

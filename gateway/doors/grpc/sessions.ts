@@ -3,7 +3,7 @@
  * have not come whole. The library has no settings for these, so this file alone reaches into it; a
  * test reads the window that a client is told.
  */
-import type { ServerHttp2Session, ServerHttp2Stream } from "node:http2";
+import type { Http2Session, ServerHttp2Session, ServerHttp2Stream } from "node:http2";
 import type { Server } from "@grpc/grpc-js";
 import type { BodyRoom } from "../../http/body.js";
 
@@ -48,6 +48,8 @@ export function enlargeWindows(server: Server): void {
 export class Sessions {
   readonly #open = new Set<ServerHttp2Session>();
   readonly #roomOf: () => BodyRoom;
+  /** The connections with a large window, and the bytes of all these windows. */
+  readonly #enlarged = new Set<Http2Session>();
   #windows = 0;
 
   constructor(server: Server, roomOf: () => BodyRoom) {
@@ -68,9 +70,6 @@ export class Sessions {
     this.#open.add(session);
     const silent = setTimeout(() => session.destroy(), PREFACE_MS).unref();
     session.once("remoteSettings", () => clearTimeout(silent));
-    const window = this.#windows + CONNECTION_WINDOW <= ALL_WINDOWS ? CONNECTION_WINDOW : 0;
-    this.#windows += window;
-    if (window > 0) session.setLocalWindowSize(window);
     let pings = 0;
     let pingedAt = performance.now();
     session.on("ping", () => {
@@ -81,25 +80,39 @@ export class Sessions {
     });
     session.once("close", () => {
       clearTimeout(silent);
-      this.#windows -= window;
+      if (this.#enlarged.delete(session)) this.#windows -= CONNECTION_WINDOW;
       this.#open.delete(session);
     });
   }
 
-  /** Counts the bytes of each message until the message has come whole. */
+  /** Counts the bytes of each message that has not come whole, and gives its connection room. */
   #follow(stream: ServerHttp2Stream): void {
-    const room = this.#roomOf();
     const frame = new MessageLengths();
+    let room: BodyRoom | undefined;
+    const release = (): void => room?.release();
     stream.on("data", (bytes: Buffer) => {
+      const held = frame.take(bytes);
+      if (held === 0) return release();
+      if (room === undefined) {
+        room = this.#roomOf();
+        stream.once("close", release);
+      }
       try {
-        const held = frame.take(bytes);
-        if (held === 0) room.release();
-        else room.grow(held);
+        room.grow(held);
+        this.#enlarge(stream.session);
       } catch {
         stream.close(ENHANCE_YOUR_CALM);
       }
     });
-    stream.once("close", () => room.release());
+  }
+
+  /** Idle connections keep HTTP/2's own window, so that the budget is there for large messages. */
+  #enlarge(session: Http2Session | undefined): void {
+    if (session === undefined || this.#enlarged.has(session)) return;
+    if (this.#windows + CONNECTION_WINDOW > ALL_WINDOWS) return;
+    this.#windows += CONNECTION_WINDOW;
+    this.#enlarged.add(session);
+    (session as ServerHttp2Session).setLocalWindowSize(CONNECTION_WINDOW);
   }
 }
 

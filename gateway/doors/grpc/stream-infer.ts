@@ -17,6 +17,7 @@ import type { Exchange } from "./exchange.js";
 import { readCall, tensorAnswer, type InferParts, type ReadCall } from "./infer.js";
 import { StreamSender } from "./sender.js";
 import { InFlight } from "./in-flight.js";
+import { Leaving } from "./leaving.js";
 import { codeOf, shortened, statusOf, toldOf } from "./status.js";
 
 export interface StreamParts extends InferParts {
@@ -44,7 +45,7 @@ export class StreamInfer {
   readonly #exchange: Exchange;
   readonly #parts: StreamParts;
   readonly #sender: StreamSender;
-  readonly #gone = new AbortController();
+  readonly #client = new Leaving();
   readonly #isStrict: boolean;
   readonly #isOrdered: boolean;
   readonly #inFlight: InFlight;
@@ -89,7 +90,7 @@ export class StreamInfer {
   /** Ends the stream with an error, which is its status, and gives up its requests. */
   fail(error: unknown): void {
     if (this.#hasEnded) return;
-    this.#gone.abort();
+    this.#client.leave();
     this.#endWith(error);
   }
 
@@ -123,7 +124,7 @@ export class StreamInfer {
   #leave(): void {
     if (this.#hasEnded) return;
     this.#hasEnded = true;
-    this.#gone.abort();
+    this.#client.leave();
     this.#exchange.end("cancelled", false);
   }
 
@@ -133,7 +134,7 @@ export class StreamInfer {
     let request: ReadCall;
     try {
       await this.#exchange.refresh();
-      request = await readCall(message, part, this.#parts, this.#gone.signal);
+      request = await readCall(message, part, this.#parts, this.#client);
     } catch (error) {
       return this.#refuse(error, part);
     }
@@ -198,8 +199,8 @@ export class StreamInfer {
       const request = wholeUnderKey(generation.request);
       const stream = await call.inference.generate(request);
       isAccepted = true;
-      cancelOnDisconnect(stream, request, this.#gone.signal);
-      for await (const records of stream.read(index === undefined ? 0 : index + 1, this.#gone.signal)) {
+      cancelOnDisconnect(stream, request, this.#client.signal);
+      for await (const records of stream.read(index === undefined ? 0 : index + 1, this.#client.signal)) {
         for (const raw of records) {
           const record = readRecord(raw);
           index = raw.index;
