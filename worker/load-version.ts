@@ -4,10 +4,11 @@
  */
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
-import type { ServedModel } from "#shared/contract/announcement.js";
+import type { ServedModel, TensorSpec } from "#shared/contract/announcement.js";
 import type { WorkerConfig } from "./config.js";
 import { computeCapabilities } from "./devices/card.js";
 import type { Device, Places } from "./devices/device.js";
+import type { Labels } from "./models/labels.js";
 import { configJson } from "./models/pbtxt/config-json.js";
 import { resolveModel } from "./models/resolve.js";
 import type { FoundModel, GoodVersion } from "./models/scan.js";
@@ -77,7 +78,8 @@ export async function loadVersion(
     const { initialStates } = found;
     const facts = servingOf(complete, host.graph, { initialStates, constants });
     const serving = { ...facts, version, host, ...(others.length > 0 && { others }) };
-    const served = servedOf(complete, host.graph, version, digest, printed, places.length);
+    const plain = servedOf(complete, host.graph, version, digest, printed, places.length);
+    const served = { ...plain, outputs: plain.outputs.map((output) => labelled(output, found.labels)) };
     const tried: string[] = [];
     for (const [i, options] of [first, ...further].entries()) {
       const instance = { ...serving, host: others[i - 1] ?? host };
@@ -100,6 +102,12 @@ export async function loadVersion(
     for (const one of [host, ...others]) await one.close();
     throw error;
   }
+}
+
+/** An output with the names of its classes, if it has any. */
+function labelled(output: TensorSpec, labels: Labels): TensorSpec {
+  const names = labels.get(output.name);
+  return names === undefined ? output : { ...output, labels: [...names] };
 }
 
 const noSuchCard =

@@ -19,6 +19,8 @@ const tensorSpec = z.object({
   shared: z.boolean().optional(),
   /** Whether a request may leave this input out. Absent: it may not. */
   optional: z.boolean().optional(),
+  /** The names of an output's classes, by index; absent if they have none. */
+  labels: z.array(z.string()).optional(),
 });
 
 export type TensorSpec = Readonly<z.infer<typeof tensorSpec>>;

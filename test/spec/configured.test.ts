@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { configured, misconfigured } from "../fixtures/configured.js";
+import { GrpcClient, parameters } from "../protocols/grpc/client.js";
 import { makeModels } from "../support/fleet/made-model.js";
 import { makeRepository, ownConfig } from "../support/fleet/repository.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
@@ -21,6 +22,7 @@ const running = useFleet({
   repository,
   models: [],
   serving: [...Object.keys(configured), "slow"],
+  grpc: true,
   env: { BATON_METRICS_PORT: "0" },
 });
 
@@ -72,6 +74,38 @@ describe("reshape", () => {
       input: [{ name: "X", dims: [6], reshape: { shape: [2, 3] } }],
       output: [{ name: "Y", dims: [1, 6], reshape: { shape: [3, 2] } }],
     });
+  });
+});
+
+describe("label_filename", () => {
+  const rows = [0.5, 3, -1, 7, 7, 0.25];
+  const texts = ["3.000000:1:dog", "0.500000:0:cat", "7.000000:0:cat", "7.000000:1:dog"];
+
+  it("names the classes of the classification extension", async () => {
+    const outputs = (classes: number) => [{ name: "Y", parameters: { classification: classes } }];
+    const answer = await fetch(`${running.url}/v2/models/labelled/infer`, {
+      method: "POST",
+      body: JSON.stringify({ inputs: [input("X", "FP32", [2, 3], rows)], outputs: outputs(2) }),
+    });
+    expect(((await answer.json()) as Printed).outputs).toEqual([
+      { name: "Y", datatype: "BYTES", shape: [2, 2], data: texts },
+    ]);
+  });
+
+  it("does the same over gRPC", async () => {
+    const client = new GrpcClient(running.fleet.gateways[0]?.grpc ?? "");
+    const infer = (classes: number) =>
+      client.call("ModelInfer", {
+        model_name: "labelled",
+        inputs: [{ name: "X", datatype: "FP32", shape: [2, 3], contents: { fp32_contents: rows } }],
+        outputs: [{ name: "Y", parameters: parameters({ classification: classes }) }],
+      });
+    const { message } = await infer(2);
+    const [raw] = message?.["raw_output_contents"] as readonly Buffer[];
+    const lengths = texts.map((text) => Buffer.from(Uint32Array.of(text.length).buffer).toString("latin1"));
+    expect(raw?.toString("latin1")).toBe(texts.map((text, i) => `${lengths[i]}${text}`).join(""));
+    expect((await infer(0)).details).toBe("invalid value for 'classification' parameter, expected >= 0");
+    client.close();
   });
 });
 

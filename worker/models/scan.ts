@@ -10,6 +10,7 @@ import { generatorConfig, type GeneratorConfig } from "./generator-config.js";
 import { looksLikeGenerator, readGeneratorFolder, type GeneratorFolder } from "./generator-folder.js";
 import { readInitialStates, type InitialStates } from "./initial-state.js";
 import { checkTree, readInside, resolveInside } from "./inside.js";
+import { readLabels, type Labels } from "./labels.js";
 import { judge } from "./validate/judge.js";
 import { LoadError } from "../thread/load-error.js";
 import { modelConfig } from "./pbtxt/schema.js";
@@ -53,6 +54,7 @@ export interface FoundModel {
   /** Batch sizes to run before the worker serves the model. */
   readonly warmUp: readonly number[];
   readonly warmUpFiles: WarmUpFiles;
+  readonly labels: Labels;
   /**
    * A sentence for each deviation from the written configuration: fields read as others, fields
    * without effect that change no answer, and strings that a state's file lacks.
@@ -149,6 +151,7 @@ async function scanModel(
   const unheard = judge(written);
   const { initialStates, warnings: lacking } = await readInitialStates(directory, config);
   const warmUpFiles = await readWarmUpFiles(directory, config);
+  const labels = await readLabels(directory, config);
   const versions: ScannedVersion[] = [];
   for (const version of chosen) versions.push(await scanVersion(directory, version, config));
   return {
@@ -163,6 +166,7 @@ async function scanModel(
     stateNames,
     warmUp,
     warmUpFiles,
+    labels,
     warnings: [...warnings, ...unheard, ...lacking],
   };
 }

@@ -4,6 +4,7 @@ import { refusalOf, type Inference } from "../../admission/inference.js";
 import { checkIdempotencyKey } from "../../admission/request-terms.js";
 import type { Fleet } from "../../fleet/watch.js";
 import { textTensor, textGeneration } from "../../formats/kserve/answer.js";
+import { classified } from "../../formats/kserve/classification.js";
 import type { ModelCall } from "../../formats/kserve/call.js";
 import { parseGrpcInfer, streamTerms, type StreamTerms } from "../../formats/kserve/grpc/infer-request.js";
 import { readInfer, type GrpcInfer } from "../../formats/kserve/grpc/read-infer.js";
@@ -112,9 +113,10 @@ async function answerWhole({ call, read }: ReadCall, exchange: Exchange, client:
 /** @param outcome of a tensor model */
 export function tensorAnswer(
   { model }: ModelCall,
-  { id }: ReadRequest,
-  { version, tensors, step }: { version: string; tensors: readonly Tensor[]; step?: number | undefined },
+  { id, valid }: ReadRequest,
+  { version, tensors: given, step }: { version: string; tensors: readonly Tensor[]; step?: number | undefined },
 ): InferAnswer {
   const parameters = step === undefined ? undefined : { sequence_step: step };
+  const tensors = classified(given, valid.outputs, model);
   return { model: model.name, version, id, tensors, ...(parameters && { parameters }) };
 }

@@ -10,6 +10,7 @@ import type { ModelDirectory } from "../../fleet/models.js";
  * client that finds an extension uses it.
  */
 const extensions = [
+  "classification",
   "sequence",
   "model_repository",
   "schedule_policy",

@@ -10,6 +10,7 @@ import type { Limits } from "../limits.js";
 import {
   asArray,
   asBoolean,
+  asSize,
   asString,
   isObject,
   optionalObject,
@@ -120,16 +121,21 @@ function parseOutputs(request: JsonObject, prefix: string): RequestedOutput[] {
       throw new InferenceError("invalid_argument", `${prefix}output '${name}' already exists in request`);
     }
     names.add(name);
-    return { name, binary: isBinary(name, optionalObject(item, "parameters")) };
+    const parameters = optionalObject(item, "parameters");
+    const classes = classesIn(parameters);
+    return { name, binary: isBinary(parameters), ...(classes > 0 && { classes }) };
   });
 }
 
-function isBinary(name: string, parameters: JsonObject | undefined): boolean {
+/** @returns how many classes the client wants in place of the tensor; 0 if it wants the tensor */
+function classesIn(parameters: JsonObject | undefined): number {
+  const classes = parameters?.["classification"];
+  return classes === undefined ? 0 : asSize(classes, "classification");
+}
+
+function isBinary(parameters: JsonObject | undefined): boolean {
   if (parameters === undefined) return false;
   if (parameters["shared_memory_region"] !== undefined) throw fixedError("unsupported", "sharedMemory");
-  if (parameters["classification"] !== undefined) {
-    throw new InferenceError("unsupported", `classification of output '${name}' is not supported`);
-  }
   const binary = parameters["binary_data"];
   return binary === undefined ? false : asBoolean(binary, "binary_data");
 }

@@ -24,6 +24,8 @@ export interface RequestedOutput {
   readonly name: string;
   /** Whether the client wants this output as bytes rather than JSON. */
   readonly binary: boolean;
+  /** How many classes the client wants in place of the tensor; absent if it wants the tensor. */
+  readonly classes?: number | undefined;
 }
 
 /** Most dimensions of a tensor. */

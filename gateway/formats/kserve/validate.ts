@@ -10,6 +10,7 @@ import { InferenceError } from "#shared/errors.js";
 import type { Tensor } from "#shared/frame.js";
 import { checkStepNumber } from "../../admission/request-terms.js";
 import type { RequestParameters } from "./parameters.js";
+import { checkClassification } from "./classification.js";
 import { isOneText, underItsTextName } from "./text-tensors.js";
 import { requestPrefix, type ParsedInfer, type RequestedOutput } from "./request.js";
 
@@ -47,14 +48,15 @@ function refused(message: string): InferenceError {
  * have taken the step and lost its result.
  */
 function chooseOutputs(parsed: Unchecked, model: ServedModel): RequestedOutput[] {
-  const requested =
+  const requested: readonly RequestedOutput[] =
     parsed.outputs.length > 0
       ? parsed.outputs
       : model.outputs.map(({ name }) => ({ name, binary: parsed.parameters.binaryOutput }));
   return requested.map((output) => {
     const spec = model.outputs.find(({ name }) => name === output.name);
     if (spec === undefined) throw refused(`unexpected inference output '${output.name}' for model '${model.name}'`);
-    if (!output.binary && (spec.datatype === "FP16" || spec.datatype === "BF16")) {
+    if (output.classes !== undefined) checkClassification(spec);
+    else if (!output.binary && (spec.datatype === "FP16" || spec.datatype === "BF16")) {
       throw notInJson(spec.datatype, output.name);
     }
     return output;

@@ -147,6 +147,7 @@ describe("the request", () => {
       { "idempotency-key": "k 1" },
     );
     expect(gateway.admitted[0]).toEqual({
+      client: expect.objectContaining({ hasLeft: false }) as unknown,
       model: expect.objectContaining({ name: "two" }) as unknown,
       tenant: "default",
       sequence: undefined,

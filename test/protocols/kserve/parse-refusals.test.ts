@@ -75,7 +75,6 @@ describe("a body that cannot be parsed", () => {
     ["all kinds of data", withInput({ parameters: { binary_data_size: 4, shared_memory_region: "r" } }), twoSources(3)],
     ["shared memory for an input", withInput({ data: undefined, parameters: { shared_memory_region: "r" } }), sharedMemory, "unsupported"],
     ["shared memory for an output", { inputs: [input], outputs: [{ name: "OUTPUT0", parameters: { shared_memory_region: "r" } }] }, sharedMemory, "unsupported"],
-    ["classification", { inputs: [input], outputs: [{ name: "OUTPUT0", parameters: { classification: 2 } }] }, "classification of output 'OUTPUT0' is not supported", "unsupported"],
     ["a negative binary size", withInput({ data: undefined, parameters: { binary_data_size: -1 } }), unparsable("binary_data_size", "unsigned-integer")],
     ["binary data without bytes", withInput({ data: undefined, parameters: { binary_data_size: 4 } }), "unexpected size for input 'INPUT0', expecting 4 additional bytes for model 'echo-INT32'"],
     ["too many elements", withInput({ data: [1, 2] }), "Unable to parse 'data': Shape does not match true shape of 'data' field", "data_shape_mismatch"],

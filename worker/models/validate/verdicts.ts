@@ -144,7 +144,7 @@ const output: Verdicts = {
   data_type: obeyed,
   dims: obeyed,
   reshape: obeyed,
-  label_filename: needless("labels are for the classification extension, and a request for it is refused"),
+  label_filename: obeyed,
   is_shape_tensor: obeyed,
   is_non_linear_format_io: obeyed,
 };

@@ -163,10 +163,11 @@ function readOutputs(outputs: readonly GrpcOutput[], prefix: string): RequestedO
     if (names.has(name)) throw refused(`${prefix}output '${name}' already exists in request`);
     names.add(name);
     if (parameters.has("shared_memory_region")) throw fixedError("unsupported", "sharedMemory");
-    if (parameters.has("classification")) {
-      throw new InferenceError("unsupported", `classification of output '${name}' is not supported`);
-    }
-    return { name, binary: true };
+    const classes = parameters.get("classification");
+    if (classes === undefined) return { name, binary: true };
+    if (classes.kind !== "int64") throw wrongKind("classification", "int64_param");
+    if (classes.value <= 0n) throw refused("invalid value for 'classification' parameter, expected >= 0");
+    return { name, binary: true, classes: Number(classes.value) };
   });
 }
 
