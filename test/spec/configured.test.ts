@@ -100,8 +100,8 @@ describe("label_filename", () => {
         inputs: [{ name: "X", datatype: "FP32", shape: [2, 3], contents: { fp32_contents: rows } }],
         outputs: [{ name: "Y", parameters: parameters({ classification: classes }) }],
       });
-    const { message } = await infer(2);
-    const [raw] = message?.["raw_output_contents"] as readonly Buffer[];
+    const message = (await infer(2)).message ?? expect.fail("the model answers");
+    const [raw] = message["raw_output_contents"] as readonly Buffer[];
     const lengths = texts.map((text) => Buffer.from(Uint32Array.of(text.length).buffer).toString("latin1"));
     expect(raw?.toString("latin1")).toBe(texts.map((text, i) => `${lengths[i]}${text}`).join(""));
     expect((await infer(0)).details).toBe("invalid value for 'classification' parameter, expected >= 0");
