@@ -59,6 +59,7 @@ describe("docker-compose.yml", () => {
     expect(terms({ BATON_AUTH: "keys", BATON_PUBLISH: "0.0.0.0" })).toMatchObject({ kind: "asks" });
     expect(compose({ BATON_PUBLISH: "0.0.0.0" }).services["gateway"]?.ports).toEqual([
       "0.0.0.0:8000:8000",
+      "0.0.0.0:8001:8001",
       "0.0.0.0:8002:8002",
     ]);
     expect(() => terms({ BATON_PUBLISH: "0.0.0.0" })).toThrow(

@@ -9,6 +9,7 @@ import { metricsOf, scrape } from "./scrape.js";
 
 const running = useFleet({
   models: ["simple", "accumulate", "gen-cheap"],
+  grpc: true,
   jobs: 1,
   direct: true,
   env: { BATON_METRICS_PORT: "0", BATON_ACCESS_LOG: "/dev/null" },

@@ -1,6 +1,6 @@
 /**
  * Sends the messages of a stream as fast as its client reads them. A client that reads nothing for
- * 30 s loses its stream, since what waits for it takes the gateway's memory.
+ * 30 s loses its stream (`sessions.ts`).
  */
 import type { ServerDuplexStream } from "@grpc/grpc-js";
 import { Signal } from "#shared/signal.js";
@@ -8,23 +8,18 @@ import type { Exchange } from "./exchange.js";
 
 /** With so many bytes of answers waiting, the stream's requests are not read on. */
 const MOST_WAITING_BYTES = 1024 * 1024;
-/** How long a client may read nothing while a message waits for it, in ms. */
-const STALL_MS = 30_000;
 
 export class StreamSender {
   readonly #call: ServerDuplexStream<Buffer, Buffer>;
   readonly #exchange: Exchange;
-  readonly #onStalled: () => void;
   /** Resolves when the client takes more; undefined while it does. */
   #full: Promise<void> | undefined;
   #waiting = 0;
   readonly #less = new Signal();
 
-  /** @param onStalled called when the client has read nothing for too long */
-  constructor(call: ServerDuplexStream<Buffer, Buffer>, exchange: Exchange, onStalled: () => void) {
+  constructor(call: ServerDuplexStream<Buffer, Buffer>, exchange: Exchange) {
     this.#call = call;
     this.#exchange = exchange;
-    this.#onStalled = onStalled;
     call.once("close", () => this.#less.notify());
   }
 
@@ -62,15 +57,10 @@ export class StreamSender {
     return new Promise((resolve) => {
       const call = this.#call;
       const end = () => {
-        clearTimeout(stalled);
         call.off("drain", end).off("close", end);
         this.#full = undefined;
         resolve();
       };
-      const stalled = setTimeout(() => {
-        this.#onStalled();
-        end();
-      }, STALL_MS);
       call.once("drain", end).once("close", end);
       if (call.destroyed) end();
     });

@@ -121,6 +121,7 @@ export async function startGrpc(terms: GrpcTerms): Promise<RunningGrpc> {
       for (const stream of streams) stream.stop(stopping());
       server.forceShutdown();
       for (const socket of sockets) socket.destroySoon();
+      sessions.close();
       await closed;
     },
   };

@@ -1,9 +1,9 @@
 /**
- * The connections of gRPC below the library: their windows, pings and the memory of messages that
- * have not come whole. The library has no settings for these, so this file alone reaches into it; a
+ * The connections of gRPC below the library: their windows, their pings, the memory of messages
+ * that have not come whole, and clients that do not read. The library has no settings for these, so this file alone reaches into it; a
  * test reads the window that a client is told.
  */
-import type { Http2Session, ServerHttp2Session, ServerHttp2Stream } from "node:http2";
+import { constants, type Http2Session, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
 import type { Server } from "@grpc/grpc-js";
 import type { BodyRoom } from "../../http/body.js";
 
@@ -19,6 +19,11 @@ const PING_EVERY_MS = 1_000;
 
 /** How long a connection may take to speak HTTP/2, in ms. */
 const PREFACE_MS = 10_000;
+
+/** How long a client may read nothing while bytes of an answer wait for it, in ms. */
+const STALL_MS = 30_000;
+/** Time between two looks for such clients, in ms. */
+const LOOK_MS = 5_000;
 
 /** HTTP/2's error code for a client that asks for too much, which gRPC calls RESOURCE_EXHAUSTED. */
 const ENHANCE_YOUR_CALM = 0xb;
@@ -51,6 +56,11 @@ export class Sessions {
   /** The connections with a large window, and the bytes of all these windows. */
   readonly #enlarged = new Set<Http2Session>();
   #windows = 0;
+  /** The open streams. */
+  readonly #streams = new Set<ServerHttp2Stream>();
+  /** The streams with bytes that wait: how many at the last move, and when that was. */
+  readonly #unread = new Map<ServerHttp2Stream, { readonly bytes: number; readonly since: number }>();
+  readonly #looking: NodeJS.Timeout;
 
   constructor(server: Server, roomOf: () => BodyRoom) {
     this.#roomOf = roomOf;
@@ -59,6 +69,22 @@ export class Sessions {
       http2.on("stream", (stream) => this.#follow(stream));
       // Bytes that are not HTTP/2 end their connection, and nothing else.
       http2.on("sessionError", () => undefined);
+    }
+    this.#looking = setInterval(() => this.#cutUnread(performance.now()), LOOK_MS).unref();
+  }
+
+  close(): void {
+    clearInterval(this.#looking);
+  }
+
+  /** Resets the streams whose clients read nothing, since what waits there takes memory. */
+  #cutUnread(now: number): void {
+    for (const stream of this.#streams) {
+      const bytes = stream.writableLength;
+      const before = this.#unread.get(stream);
+      if (bytes === 0) this.#unread.delete(stream);
+      else if (before?.bytes !== bytes) this.#unread.set(stream, { bytes, since: now });
+      else if (now - before.since >= STALL_MS) stream.close(constants.NGHTTP2_CANCEL);
     }
   }
 
@@ -90,13 +116,16 @@ export class Sessions {
     const frame = new MessageLengths();
     let room: BodyRoom | undefined;
     const release = (): void => room?.release();
+    this.#streams.add(stream);
+    stream.once("close", () => {
+      this.#streams.delete(stream);
+      this.#unread.delete(stream);
+      release();
+    });
     stream.on("data", (bytes: Buffer) => {
       const held = frame.take(bytes);
       if (held === 0) return release();
-      if (room === undefined) {
-        room = this.#roomOf();
-        stream.once("close", release);
-      }
+      room ??= this.#roomOf();
       try {
         room.grow(held);
         this.#enlarge(stream.session);

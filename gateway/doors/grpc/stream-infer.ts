@@ -61,7 +61,7 @@ export class StreamInfer {
     this.#isStrict = exchange.header(STRICT) === "true";
     this.#isOrdered = exchange.header(UNORDERED) !== "true";
     this.#inFlight = new InFlight(parts.sequenceBacklog);
-    this.#sender = new StreamSender(call, exchange, () => this.fail(fixedError("cancelled", "unread")));
+    this.#sender = new StreamSender(call, exchange);
     call.once("cancelled", () => this.#leave());
   }
 

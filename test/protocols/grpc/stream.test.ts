@@ -79,6 +79,24 @@ describe("a stream", () => {
     expect(sums).toEqual(Array.from({ length: steps }, (_, i) => ((i + 1) * (i + 2)) / 2));
   });
 
+  it("holds later answers back behind a slow one, unless its client gives up the order", async () => {
+    const slow = (rounds: number): Message => ({
+      model_name: "slow",
+      id: "slow",
+      inputs: [{ name: "N", datatype: "INT64", shape: [1], contents: { int64_contents: [rounds] } }],
+    });
+    const idsOf = (messages: readonly Message[]) => messages.map((message) => answerIn(message).id);
+    const ordered = client().stream();
+    ordered.send(slow(500));
+    ordered.send(echo("quick", 1));
+    expect(idsOf(await ordered.finish())).toEqual(["slow", "quick"]);
+    const unordered = client().stream({ "baton-unordered": "true" });
+    unordered.send(slow(10_000));
+    unordered.send(echo("quick", 2));
+    expect(idsOf(await unordered.received(1))).toEqual(["quick"]);
+    unordered.call.cancel();
+  });
+
   it("goes on after an error, which has a text, the request's id and Baton's code", async () => {
     const stream = client().stream();
     stream.send({ ...echo("bad", 1), model_name: "none" });

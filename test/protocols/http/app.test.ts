@@ -47,6 +47,7 @@ describe("server and model metadata", () => {
         name: "baton",
         version: "1.2.3",
         extensions: [
+          "classification",
           "sequence",
           "model_repository",
           "schedule_policy",
