@@ -1,7 +1,7 @@
 /**
  * The connections of gRPC below the library: their windows, their pings, the memory of messages
- * that have not come whole, and clients that do not read. The library has no settings for these, so this file alone reaches into it; a
- * test reads the window that a client is told.
+ * that have not come whole, and clients that do not read. The library has no settings for these, so
+ * this file alone reaches into it; a test reads the window that a client is told.
  */
 import { constants, type Http2Session, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
 import type { Server } from "@grpc/grpc-js";
