@@ -39,6 +39,11 @@ export const servedModel = z.object({
       maxIdleMs: z.number().positive(),
       /** Whether the first request of an unknown id begins a sequence without START. Absent: no. */
       implicitStart: z.boolean().optional(),
+      /**
+       * Whether a request without an id is a sequence of its own, of one request. Absent: every
+       * request needs an id.
+       */
+      iterative: z.boolean().optional(),
       /** How many checkpoints to keep for each sequence, the newest included; absent: one. */
       history: z.number().int().positive().optional(),
       /**

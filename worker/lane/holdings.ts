@@ -7,7 +7,7 @@
 import { createHash } from "node:crypto";
 import { isJob } from "#shared/contract/job-meta.js";
 import { waitOf } from "#shared/contract/wait.js";
-import { decodeFrame, type Frame } from "#shared/frame.js";
+import { decodeFrame, type Frame, type Tensor } from "#shared/frame.js";
 import type { Delivery } from "#shared/queue/entry.js";
 import type { Taken } from "#shared/queue/work/stream.js";
 import { Signal } from "#shared/signal.js";
@@ -39,6 +39,8 @@ export interface Held {
   readonly job: boolean;
   /** The lookup begins when the step arrives, so that a batch need not wait for Redis. */
   readonly state: Promise<StateLookup>;
+  /** How often the model has run the request at this worker, to run it again. */
+  readonly ran: number;
 }
 
 /** How a model's requests share batches. */
@@ -163,6 +165,12 @@ export class Holdings {
     this.taken.notify();
   }
 
+  /** Lets a step wait for its next run, unless this worker has lost it. */
+  again(held: Held): void {
+    const step = this.#steps.get(held.delivery.key);
+    if (step?.stage === "running") this.#steps.set(held.delivery.key, { held, stage: "fresh" });
+  }
+
   /** Lets steps wait again that were taken and have not begun to run. */
   putBack(batch: readonly Held[]): void {
     for (const { delivery } of batch) {
@@ -236,13 +244,8 @@ export function hold(
   world = realWorld,
 ): Held {
   const request = decodeFrame(delivery.frame);
-  const { batched, shared, ragged } = batching;
+  const { batched, shared } = batching;
   const rowed = batched ? request.tensors.find(({ name }) => !shared.has(name)) : undefined;
-  const shapes = request.tensors.map(({ name, shape, data }) => {
-    if (ragged?.has(name) === true) return name;
-    if (shared.has(name)) return `${name}[${shape.join(",")}]=${fingerprint(data)}`;
-    return `${name}[${(batched ? shape.slice(1) : shape).join(",")}]`;
-  });
   const arrivedAt = world.now();
   const waitMs = waitOf(request.meta);
   return {
@@ -250,13 +253,24 @@ export function hold(
     request,
     state,
     rows: rowed?.shape[0] ?? 1,
-    shapeKey: shapes.join(";"),
+    shapeKey: shapeKeyOf(request.tensors, batching),
     sequence: delivery.sequence,
     job: isJob(request.meta),
     arrivedAt,
     admittedAt: waitMs === undefined ? arrivedAt : expiresAt - waitMs,
     expiresAt,
+    ran: 0,
   };
+}
+
+/** Equal for requests that may share a batch. @param inputs of a request */
+export function shapeKeyOf(inputs: readonly Tensor[], { batched, shared, ragged }: Batching): string {
+  const shapes = inputs.map(({ name, shape, data }) => {
+    if (ragged?.has(name) === true) return name;
+    if (shared.has(name)) return `${name}[${shape.join(",")}]=${fingerprint(data)}`;
+    return `${name}[${(batched ? shape.slice(1) : shape).join(",")}]`;
+  });
+  return shapes.join(";");
 }
 
 /** Equal for equal bytes only. */

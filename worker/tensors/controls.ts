@@ -5,22 +5,25 @@
 import { decodeCorrelationId } from "#shared/contract/sequence.js";
 import { encodedIdOf } from "#shared/queue/address.js";
 import type { Delivery } from "#shared/queue/entry.js";
+import type { Held } from "../lane/holdings.js";
 import type { Tensor } from "#shared/frame.js";
 import { datatypeBytes } from "#shared/model/datatype.js";
 import type { Control } from "./serving.js";
 
 /** The tensor has the shape `[1]`, or `[1, 1]` for a model with a batch dimension. */
-export function controlTensor(control: Control, delivery: Delivery, batched: boolean): Tensor {
+export function controlTensor(control: Control, held: Pick<Held, "delivery" | "ran">, batched: boolean): Tensor {
   const { tensor: name, datatype } = control;
-  return { name, datatype, shape: batched ? [1, 1] : [1], data: value(control, delivery) };
+  return { name, datatype, shape: batched ? [1, 1] : [1], data: value(control, held) };
 }
 
-function value(control: Control, delivery: Delivery): Buffer {
+/** Triton gives START and END to the first run of a request alone, and START to one without an id. */
+function value(control: Control, { delivery, ran }: Pick<Held, "delivery" | "ran">): Buffer {
+  const isFirst = ran === 0;
   switch (control.kind) {
     case "start":
-      return delivery.start ? control.values.yes : control.values.no;
+      return isFirst && (delivery.start || delivery.sequence === undefined) ? control.values.yes : control.values.no;
     case "end":
-      return delivery.end ? control.values.yes : control.values.no;
+      return isFirst && delivery.end ? control.values.yes : control.values.no;
     case "ready":
       // False is for padding alone, and no batch of ours has padding.
       return control.values.yes;

@@ -24,6 +24,7 @@ import type { WantedOutput } from "./protocol.js";
 import type { Settled } from "../lane/settle.js";
 import { encodeCheckpoint, nameRun, type RunNames } from "#shared/contract/checkpoint.js";
 import { controlTensor } from "./controls.js";
+import { nextRun } from "./iterate.js";
 
 /** A batch that ran. */
 export interface Execution {
@@ -69,6 +70,11 @@ export interface Posting {
   readonly begin?: Begin;
   /** Runs once the thread has the batch, or its first part. */
   readonly onPosted?: () => void;
+  /**
+   * Takes a request that is to run again, while `settlements` runs. Absent: each request runs once,
+   * as before a model serves.
+   */
+  readonly again?: (held: Held) => void;
 }
 
 /**
@@ -79,7 +85,7 @@ export async function execute(
   model: ServingModel,
   batch: readonly Held[],
   limits: ExecuteLimits,
-  { begin, onPosted }: Posting = {},
+  { begin, onPosted, again }: Posting = {},
 ): Promise<Execution> {
   const runnable: Runnable[] = [];
   const refused: Settled[] = [];
@@ -98,7 +104,8 @@ export async function execute(
   const ran: Ran[] = [];
   for (const alike of groupsOf(model, runnable)) {
     if (ran.length > 0) since = stopwatch();
-    const running = runTogether(model, alike, limits, since, ran.length === 0 ? begin : undefined);
+    const posting = { again, begin: ran.length === 0 ? begin : undefined };
+    const running = runTogether(model, alike, limits, since, posting);
     onPosted?.();
     const group = await running;
     if (group === undefined) return { settlements: () => [], abandoned: [], ranMs: 0, runs: 0 };
@@ -153,6 +160,11 @@ export function failSequence({ delivery, admittedAt }: Held, error: InferenceErr
 
 type Ran = Omit<Execution, "abandoned">;
 
+interface HowToRun {
+  readonly begin?: Begin | undefined;
+  readonly again: Posting["again"];
+}
+
 /**
  * @param since when the work on the batch's inputs began, on `performance.now()`'s clock
  * @returns undefined if the caller has taken the batch back
@@ -162,7 +174,7 @@ async function runTogether(
   batch: readonly Runnable[],
   limits: ExecuteLimits,
   since: number,
-  begin?: Begin,
+  { begin, again }: HowToRun,
 ): Promise<Ran | undefined> {
   if (batch.length === 0) return { settlements: () => [], ranMs: 0, runs: 0 };
   const outputs = wantedOutputs(model, batch);
@@ -176,7 +188,7 @@ async function runTogether(
     const { ranMs } = ran;
     limits.counts?.ran(rows, inputMs, ranMs);
     const times = { begunAt: stopwatch() - ranMs, inputMs, ranMs, outputMs: 0 };
-    const notes = { times, noteOf: noting(limits, times) };
+    const notes = { times, noteOf: noting(limits, times), again };
     return { settlements: () => results(model, batch, ran, limits, notes), ranMs, runs: 1 };
   } catch (error) {
     limits.counts?.ran(rows, 0, 0);
@@ -191,7 +203,7 @@ async function runTogether(
   const settled: Settled[] = [];
   let totalMs = 0;
   for (const one of batch) {
-    const alone = await runTogether(model, [one], limits, stopwatch());
+    const alone = await runTogether(model, [one], limits, stopwatch(), { again });
     settled.push(...(alone?.settlements() ?? []));
     totalMs += alone?.ranMs ?? 0;
   }
@@ -205,6 +217,7 @@ type NoteOf = (held: Held) => string | undefined;
 interface RunNotes {
   readonly times: RunTimes;
   readonly noteOf: NoteOf;
+  readonly again: Posting["again"];
 }
 
 function noting({ timings }: ExecuteLimits, { begunAt, ranMs }: Pick<RunTimes, "begunAt" | "ranMs">): NoteOf {
@@ -213,7 +226,9 @@ function noting({ timings }: ExecuteLimits, { begunAt, ranMs }: Pick<RunTimes, "
 }
 
 function wantedOutputs(model: ServingModel, batch: readonly Runnable[]): WantedOutput[] {
-  const names = new Set(model.states.map(({ output }) => output));
+  const { again, feeds = [] } = model.iteration ?? {};
+  const names = new Set([...model.states, ...feeds].map(({ output }) => output));
+  if (again !== undefined) names.add(again);
   for (const { held } of batch) for (const name of requestedOutputs(held)) names.add(name);
   return [...names].map((name) => ({ name, axis: model.layouts.outputs.get(name)?.axis }));
 }
@@ -248,7 +263,7 @@ function inputTensors(model: ServingModel, batch: readonly Runnable[]): Pieces[]
     ...requests.map((_, i) => ofEach(({ held }) => asGraph(pick(held.request.tensors, i)))),
     ...(ragged?.made ?? []).flatMap((made) => makeInputs(made, shapesOf(batch, made.source), batched)),
     ...model.states.map((spec, i) => ofEach(({ states }) => (states ? pick(states, i) : initial(spec)))),
-    ...model.controls.map((control) => ofEach(({ held }) => controlTensor(control, held.delivery, batched))),
+    ...model.controls.map((control) => ofEach(({ held }) => controlTensor(control, held, batched))),
   ];
 }
 
@@ -279,11 +294,12 @@ function results(
   batch: readonly Runnable[],
   ran: RunResult,
   limits: ExecuteLimits,
-  { times, noteOf }: RunNotes,
+  notes: RunNotes,
 ): Settled[] {
   const since = stopwatch();
+  const { times } = notes;
   try {
-    return takeApart(model, batch, ran, limits, { times, noteOf });
+    return takeApart(model, batch, ran, limits, notes);
   } finally {
     ran.letGo();
     times.outputMs = stopwatch() - since;
@@ -299,9 +315,10 @@ function takeApart(
   model: ServingModel,
   batch: readonly Runnable[],
   { outputs, ranMs }: RunResult,
-  { maxStateBytes, runs }: ExecuteLimits,
-  { times, noteOf }: RunNotes,
+  limits: ExecuteLimits,
+  notes: RunNotes,
 ): Settled[] {
+  const { noteOf } = notes;
   const rows = batch.map(({ held }) => held.rows);
   const msARow = ranMs / rows.reduce((sum, count) => sum + count, 0);
   let parts: Map<string, Tensor[]>;
@@ -322,42 +339,70 @@ function takeApart(
     const reason = error instanceof Error ? error.message : String(error);
     return batch.map(({ held }) => modelError(held, reason, noteOf));
   }
-  return batch.map(({ held }, i) => {
+  return batch.flatMap(({ held }, i) => {
     const part = (name: string) => pick(parts.get(name) ?? [], i);
-    const { delivery } = held;
-    const meta = delivery.sequence === undefined ? {} : stepMeta(delivery.number);
-    const body = encodeFrame(meta, requestedOutputs(held).map(part), noteOf(held));
-    const outcome: Outcome = { kind: "result", body };
-    const spent = spentOf(held, msARow * held.rows, body.length);
-    const measured = { run: times, rows: held.rows, admittedAt: held.admittedAt };
-    if (model.states.length === 0) {
-      const none = { deadReason: undefined, checkpoint: undefined };
-      return { delivery, outcome, state: { action: "drop" }, ...none, spent, measured };
-    }
-    const given = model.states.map(({ output }) => part(output));
-    const fault = statesFault(model.states.map(asOutput), model.batching.batched, given);
-    if (fault !== undefined) {
-      return { ...modelError(held, `the state for the sequence's next step ${fault}`, noteOf), spent };
-    }
-    const next = model.states.map(({ input: name }, i) => {
-      const { datatype, shape, data } = pick(given, i);
-      return { name, datatype, shape, data };
-    });
-    const checkpoint = encodeCheckpoint(nameRun(delivery.entry, runs), next);
-    if (checkpoint.frame.length > maxStateBytes) {
-      const message = `the sequence's state would exceed ${maxStateBytes} bytes`;
-      return { ...unchanged(held, new InferenceError("state_too_large", message), noteOf), spent };
-    }
-    return {
-      delivery,
-      outcome,
-      state: { action: "put", version: checkpoint.version, checkpoint: checkpoint.frame },
-      deadReason: undefined,
-      checkpoint,
-      spent,
-      measured,
-    };
+    return endOf(model, held, { output: part, ranMs: msARow * held.rows }, limits, notes) ?? [];
   });
+}
+
+/** The part of a request in the outputs of a run. */
+interface Part {
+  readonly output: (name: string) => Tensor;
+  readonly ranMs: number;
+}
+
+/** @returns undefined for a request that is to run again */
+function endOf(
+  model: ServingModel,
+  held: Held,
+  { output, ranMs }: Part,
+  { maxStateBytes, runs }: ExecuteLimits,
+  { times, noteOf, again }: RunNotes,
+): Settled | undefined {
+  const { delivery } = held;
+  const given = model.states.map((state) => output(state.output));
+  const fault = statesFault(model.states.map(asOutput), model.batching.batched, given);
+  if (fault !== undefined) {
+    const spent = spentOf(held, ranMs, 0);
+    return { ...modelError(held, `the state for the sequence's next step ${fault}`, noteOf), spent };
+  }
+  const next = model.states.map(({ input: name }, i) => ({ ...pick(given, i), name }));
+  if (model.iteration !== undefined && again !== undefined) {
+    try {
+      const terms = { batching: model.batching, maxStateBytes, runs };
+      const following = nextRun(held, model.iteration, { states: next, output }, terms);
+      if (following !== undefined) {
+        again(following);
+        return undefined;
+      }
+    } catch (error) {
+      if (!(error instanceof InferenceError)) throw error;
+      return { ...unchanged(held, error, noteOf), spent: spentOf(held, ranMs, 0) };
+    }
+  }
+  const meta = delivery.sequence === undefined ? {} : stepMeta(delivery.number);
+  const body = encodeFrame(meta, requestedOutputs(held).map(output), noteOf(held));
+  const outcome: Outcome = { kind: "result", body };
+  const spent = spentOf(held, ranMs, body.length);
+  const measured = { run: times, rows: held.rows, admittedAt: held.admittedAt };
+  if (model.states.length === 0 || delivery.sequence === undefined) {
+    const none = { deadReason: undefined, checkpoint: undefined };
+    return { delivery, outcome, state: { action: "drop" }, ...none, spent, measured };
+  }
+  const checkpoint = encodeCheckpoint(nameRun(delivery.entry, runs), next);
+  if (checkpoint.frame.length > maxStateBytes) {
+    const message = `the sequence's state would exceed ${maxStateBytes} bytes`;
+    return { ...unchanged(held, new InferenceError("state_too_large", message), noteOf), spent };
+  }
+  return {
+    delivery,
+    outcome,
+    state: { action: "put", version: checkpoint.version, checkpoint: checkpoint.frame },
+    deadReason: undefined,
+    checkpoint,
+    spent,
+    measured,
+  };
 }
 
 /** The state as the graph gives it, under the name of its output. */

@@ -107,10 +107,12 @@ export class TensorWork implements LaneWork {
   }
 
   /**
-   * A model with sequences takes steps of sequences. Other models take requests without a sequence.
+   * A model with sequences takes steps of sequences. Other models take requests without a sequence,
+   * and an iterative model takes both.
    */
   accepts({ sequence }: Delivery): boolean {
-    return (sequence === undefined) === (this.#model.maxIdleMs === undefined);
+    const { maxIdleMs, iteration } = this.#model;
+    return sequence === undefined ? maxIdleMs === undefined || iteration !== undefined : maxIdleMs !== undefined;
   }
 
   async run(signal: AbortSignal): Promise<void> {
@@ -135,7 +137,7 @@ export class TensorWork implements LaneWork {
           break;
         case "alone":
           holdings.take([move.suspect]);
-          await this.#settings.exclusive.alone(() => this.#runAlone(move.suspect));
+          await this.#settings.exclusive.alone(() => this.#runAlone(move.suspect, signal));
           break;
         case "run":
           if (move.lateMs !== undefined) this.#context.counts.batches?.late(move.lateMs);
@@ -177,7 +179,8 @@ export class TensorWork implements LaneWork {
       };
     });
     const begin = new Begin();
-    const running = exclusive.share(() => execute(model, batch, limits, { begin, onPosted }));
+    const again = (held: Held) => holdings.again(held);
+    const running = exclusive.share(() => execute(model, batch, limits, { begin, onPosted, again }));
     const posted: Posted = { batch, closedBy, begin, hasBegun: false, execution: undefined, failure: undefined };
     ofThread.push(posted);
     running.then(
@@ -217,6 +220,8 @@ export class TensorWork implements LaneWork {
     const { holdings, counts, log } = this.#context;
     this.#settleLastBatch();
     this.#ran = execution;
+    // Requests that run again are part of the next plan.
+    if (this.#model.iteration !== undefined) this.#settleLastBatch();
     // There is room for another batch now.
     holdings.taken.notify();
     const { ranMs, runs } = execution;
@@ -277,7 +282,7 @@ export class TensorWork implements LaneWork {
   }
 
   /** Runs a step that may have ended its last worker. Nothing else runs meanwhile. */
-  async #runAlone(suspect: Held): Promise<void> {
+  async #runAlone(suspect: Held, signal: AbortSignal): Promise<void> {
     const { settler, counts, world, traces, log } = this.#context;
     const { maxRunsAlone, limits } = this.#settings;
     const { request, step } = suspect.delivery;
@@ -297,11 +302,17 @@ export class TensorWork implements LaneWork {
         return;
       }
       const trace = traces?.beginBatch([suspect], "alone");
-      const execution = await execute(this.#model, [suspect], limits, { onPosted: () => trace?.posted() });
-      trace?.ran(execution);
-      if (execution.runs > 0) counts.batches?.closed("alone");
-      this.#leave(execution.abandoned);
-      await this.#beginToSettle(execution.settlements());
+      for (let next: Held | undefined = suspect; next !== undefined;) {
+        if (signal.aborted) return this.#leave([next]);
+        if (next.expiresAt <= world.now()) return void (await this.#beginToSettle([expire(next)]));
+        const posting = { onPosted: () => trace?.posted(), again: (held: Held) => (next = held) };
+        const execution: Execution = await execute(this.#model, [next], limits, posting);
+        trace?.ran(execution);
+        if (execution.runs > 0) counts.batches?.closed("alone");
+        next = undefined;
+        this.#leave(execution.abandoned);
+        await this.#beginToSettle(execution.settlements());
+      }
     } catch (error) {
       log.warn({ error: String(error) }, "a suspect will be tried again");
       this.#leave([suspect]);

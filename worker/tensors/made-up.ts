@@ -87,6 +87,7 @@ export function madeUp(
     sequence: undefined,
     job: false,
     state: Promise.resolve({ kind: "found", tensors: states }),
+    ran: 0,
   };
 }
 

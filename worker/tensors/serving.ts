@@ -12,6 +12,7 @@ import {
 } from "#shared/model/config.js";
 import { datatypeBytes, elementCount, type Datatype } from "#shared/model/datatype.js";
 import type { Tensor } from "#shared/frame.js";
+import { iterationOf, type Iteration } from "../models/validate/iteration.js";
 import { batchAxisOf } from "../onnx/batch-axis.js";
 import type { GraphMetadata, GraphTensor } from "../onnx/graph.js";
 import type { Batching } from "../lane/holdings.js";
@@ -77,6 +78,8 @@ export interface ServingModel {
   readonly maxIdleMs: number | undefined;
   /** How many checkpoints to keep of a sequence, the newest included. */
   readonly history: number;
+  /** Undefined for a model that runs once for each request. */
+  readonly iteration?: Iteration | undefined;
   readonly host: ModelHost;
   /** Further instances of the model, each with a session and a thread; absent if there are none. */
   readonly others?: readonly ModelHost[];
@@ -120,6 +123,7 @@ export function servingOf(
     states: sequence === undefined ? [] : states(sequence, batched, initialStates),
     maxIdleMs: sequence && maxIdleMs(sequence),
     history: history(config),
+    iteration: iterationOf(config),
   };
 }
 
@@ -164,6 +168,7 @@ export function servedOf(
     ...(sequence && {
       sequence: {
         maxIdleMs: maxIdleMs(sequence),
+        ...(sequence.iterative_sequence && { iterative: true }),
         ...(config.parameters["implicit_start"]?.string_value === "true" && { implicitStart: true }),
         history: history(config),
         ...takesStatesOf(config),

@@ -226,7 +226,7 @@ function stringsFault(data: Buffer, input: string, model: string): string | unde
 
 /**
  * Reads the step of a sequence. A model without sequences ignores these parameters, except the
- * number of a step. Checks the type of the id before its presence, because a request without an id
+ * number of a step, and so does a request without an id to an iterative model. Checks the type of the id before its presence, because a request without an id
  * has the uint64 0.
  */
 function sequenceStep(
@@ -235,7 +235,8 @@ function sequenceStep(
   batch: number,
   prefix: string,
 ): SequenceStep | undefined {
-  if (model.sequence === undefined) {
+  const isAlone = model.sequence?.iterative === true && (id.value === 0n || id.value === "");
+  if (model.sequence === undefined || (isAlone && batch <= 1)) {
     checkStepNumber(number, undefined);
     return undefined;
   }

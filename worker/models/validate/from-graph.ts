@@ -17,6 +17,7 @@ import { LoadError } from "../../thread/load-error.js";
 import { axisFinder, type FoundAxis, type Known } from "./axes.js";
 import { constantNames } from "./constants.js";
 import { inferSequence, stateOf, type Inferred } from "./infer.js";
+import { iterationOf } from "./iteration.js";
 
 export interface CompletionOptions {
   /** Whether the graph may fill in inputs, outputs, states and batching. */
@@ -84,7 +85,7 @@ const plainDynamicBatching = {
 class Roles {
   /** The clients' inputs: all but controls, states and constants. */
   readonly inputs: readonly GraphTensor[];
-  /** The clients' outputs: all but states. */
+  /** The clients' outputs: all but states, and the output that asks for another run. */
   readonly outputs: readonly GraphTensor[];
   readonly constants: readonly GraphTensor[];
   /** The inputs and outputs of all states, as far as the graph has them. */
@@ -117,7 +118,9 @@ class Roles {
     this.inputs = graph.inputs.filter(
       (tensor) => !states.has(tensor) && !isControl(tensor.name) && !isConstant(tensor.name) && !isMade(tensor.name),
     );
-    this.outputs = graph.outputs.filter((tensor) => !states.has(tensor));
+    const again = iterationOf(config)?.again;
+    const isInner = (name: string): boolean => name === again && !config.output.some((one) => one.name === name);
+    this.outputs = graph.outputs.filter((tensor) => !states.has(tensor) && !isInner(tensor.name));
     for (const [tensors, listed] of [
       [graph.inputs, config.input],
       [graph.outputs, config.output],

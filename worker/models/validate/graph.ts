@@ -16,6 +16,7 @@ import { BATCH_AXIS, batchAxisOf } from "../../onnx/batch-axis.js";
 import type { GraphMetadata, GraphTensor } from "../../onnx/graph.js";
 import { LoadError } from "../../thread/load-error.js";
 import { constantNames } from "./constants.js";
+import { checkIteration } from "./iteration.js";
 
 type Tensors = ReadonlyMap<string, GraphTensor>;
 type Role = "input" | "output" | "input state" | "output state";
@@ -42,6 +43,7 @@ export function validateAgainstGraph(config: ModelConfig, graph: GraphMetadata):
   }
   for (const one of output) checkOutput(config, one, outputs);
   if (sequence !== undefined) checkSequence(config, sequence, inputs, outputs);
+  checkIteration(config, graph);
 }
 
 /** The type of a boolean control follows from its list of values. */

@@ -14,6 +14,7 @@ import type { GraphMetadata, GraphTensor } from "../../onnx/graph.js";
 import { LoadError } from "../../thread/load-error.js";
 import type { FoundAxis } from "./axes.js";
 import { constantNames } from "./constants.js";
+import { iterationOf } from "./iteration.js";
 import { areCompatible, isStem, pairStates, type OwnDims, type Pair } from "./pairs.js";
 
 /** The purposes of the tensors that the configuration does not name. */
@@ -30,13 +31,20 @@ export function inferSequence(
   axisOf: (tensor: GraphTensor) => FoundAxis,
 ): Inferred {
   const { name, input, output, parameters } = config;
+  const { again, feeds = [] } = iterationOf(config) ?? {};
   const named = new Set([
+    ...feeds.map((feed) => feed.input),
     ...input.map((one) => one.name),
     ...sequence.control_input.map((one) => one.name),
     ...sequence.state.map((state) => state.input_name),
     ...constantNames(parameters),
   ]);
-  const given = new Set([...output.map((one) => one.name), ...sequence.state.map((state) => state.output_name)]);
+  const given = new Set([
+    ...output.map((one) => one.name),
+    ...sequence.state.map((state) => state.output_name),
+    ...feeds.map((feed) => feed.output),
+    again,
+  ]);
   const unaccounted = graph.inputs.filter((tensor) => !named.has(tensor.name));
   const isControl = (tensor: GraphTensor): boolean => Object.hasOwn(controlNames, tensor.name);
   const inputs = unaccounted.filter((tensor) => !isControl(tensor));

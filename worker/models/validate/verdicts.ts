@@ -124,7 +124,7 @@ const sequenceBatching: Verdicts = {
     use_same_buffer_for_input_output: warned("a state is kept only once its step has been committed"),
     use_growable_memory: warned("it is for states on a GPU"),
   },
-  iterative_sequence: refused("an ONNX model is run once for each request"),
+  iterative_sequence: new Verdict({ kind: "obeyed", why: "with the parameters iterate_while and feed:<output>" }),
 };
 
 const input: Verdicts = {
@@ -224,7 +224,6 @@ export const generatorVerdicts: Verdicts = {
 const aBoolean = "it must be true, on or 1, or false, off or 0";
 const isThreadCount = (value: unknown): boolean => /^\d{1,4}$/.test(String(value));
 const performance = "Baton does not set this option of ONNX Runtime; it changes no answer";
-const notThere = refused("this is not there yet, and the model would answer otherwise without it");
 
 /**
  * The verdicts on `parameters`, by key. A key that ends in ":" stands for all that begin with it.
@@ -252,9 +251,11 @@ export const parameterVerdicts: Readonly<Record<string, Verdict>> = {
     /^\d{1,2}$/.test(String(value)),
   ),
   "constant_input:": obeyed,
-  iterate_while: notThere,
-  "feed:": notThere,
-  max_iterations: notThere,
+  iterate_while: obeyed,
+  "feed:": obeyed,
+  max_iterations: checked("it must be a whole number from 1 to 999999, of runs for one request", (value) =>
+    /^[1-9]\d{0,5}$/.test(String(value)),
+  ),
   checkpoint_history: checked(
     "it must be a whole number from 1 to 999, of checkpoints that are kept of a sequence",
     (value) => /^[1-9]\d{0,2}$/.test(String(value)),
