@@ -30,10 +30,13 @@ import type { Tracer } from "#shared/trace/span.js";
 import { Exclusive } from "./lane/exclusive.js";
 import { beginToRead, type Reading } from "./lane/reading.js";
 import { TensorWork } from "./tensors/loop.js";
+import type { ServingModel } from "./tensors/serving.js";
 import type { WorkerConfig } from "./config.js";
 import type { DescribedDevice } from "./devices/card.js";
 import { deathsIn } from "./deaths.js";
 import { declareCrashRelease } from "./crash-release.js";
+import { TokenPublisher } from "./streams/publisher.js";
+import { StoredRuns } from "./streams/run-log.js";
 import { StreamWork } from "./streams/work.js";
 import { ReplyPublisher } from "./lane/publish.js";
 import { laneContext, RunningLane, type LaneContext, type LaneSettings, type LaneWork } from "./lane/lane.js";
@@ -222,8 +225,8 @@ export class FleetMember {
     };
     const reading = beginToRead(redis, { url: redisUrl, name: worker, log }, buckets);
     const opened = loaded.map((model) => {
-      const { kind, serving, served } = model;
-      const streams = kind === "generator";
+      const { serving, served } = model;
+      const streams = hasStreams(model);
       const shared = { redis, consumer: worker, setAside, shortScripts: config.BATON_SHORT_SCRIPTS };
       const queue = { ...shared, streams, model: serving.name, ...pinOf(served), buckets };
       const running = this.openLane(model, {
@@ -266,6 +269,7 @@ export class FleetMember {
       clocks,
       maxIdleMs: model.serving.maxIdleMs,
       history: model.kind === "generator" ? 1 : model.serving.history,
+      inBatches: model.kind === "tensors",
       outageGuard,
       stateCacheBytes: config.BATON_STATE_CACHE_BYTES,
       room: reading.room,
@@ -285,11 +289,27 @@ export class FleetMember {
       const queue = { ...context.queue, streams: true } as const;
       return new StreamWork(model.serving, context, { ...shared, timings, queue });
     }
+    const { serving } = model;
     const limits = { maxStateBytes: config.BATON_MAX_STATE_BYTES, timings };
-    return new TensorWork(model.serving, context, { ...shared, limits });
+    const isPlain = serving.iteration === undefined && serving.decoupled !== true;
+    const runs = isPlain ? undefined : this.runLog(serving, context);
+    return new TensorWork(serving, context, { ...shared, limits, runs });
+  }
+
+  private runLog(model: ServingModel, { queue, settler, outageGuard, log }: LaneContext): StoredRuns {
+    const publisher = new TokenPublisher({ redis: queue.redis, bus: settler.bus, log });
+    this.lifecycle.onClose("answers", () => publisher.close());
+    return new StoredRuns({ queue, model, settler, publisher, outageGuard, log });
   }
 }
 
-function servedPin({ kind, serving, served }: LoadedModel): ServedPin {
-  return { model: serving.name, ...pinOf(served), streams: kind === "generator", maxIdleMs: serving.maxIdleMs };
+/** Whether the answers of a model's requests are records of logs. */
+function hasStreams({ kind, serving }: LoadedModel): boolean {
+  return kind === "generator" || serving.decoupled === true;
+}
+
+function servedPin(model: LoadedModel): ServedPin {
+  const { serving, served } = model;
+  const { name, maxIdleMs } = serving;
+  return { model: name, ...pinOf(served), streams: hasStreams(model), maxIdleMs };
 }

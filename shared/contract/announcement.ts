@@ -58,6 +58,8 @@ export const servedModel = z.object({
       corrid: z.object({ tensor: z.string(), datatype }).optional(),
     })
     .optional(),
+  /** Whether the model gives any number of answers to a request. Absent: it gives one. */
+  decoupled: z.boolean().optional(),
   /**
    * Present for generators: models that answer token by token. Generators take text or chat prompts
    * instead of tensors.

@@ -73,9 +73,18 @@ export function encodeCheckpoint(version: string, tensors: readonly Tensor[]): C
  * @throws InferenceError `state_corrupt`, or `state_lost` if another run wrote the frame
  */
 export function decodeCheckpoint(frame: Buffer, version: string): Checkpoint {
+  const checkpoint = openCheckpoint(frame);
+  if (checkpoint.version !== version) throw stateLost();
+  return checkpoint;
+}
+
+/**
+ * The same for any version.
+ * @throws InferenceError `state_corrupt`
+ */
+export function openCheckpoint(frame: Buffer): Checkpoint {
   const { meta, tensors } = readWhole(frame);
-  if (meta["version"] !== version) throw stateLost();
-  return { version, frame, tensors };
+  return { version: String(meta["version"]), frame, tensors };
 }
 
 function readWhole(frame: Buffer): Frame {

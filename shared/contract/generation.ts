@@ -5,6 +5,7 @@
  */
 import { z } from "zod";
 import { isErrorCode } from "../errors.js";
+import { answerOutput } from "./answer-record.js";
 
 const token = z.number().int().nonnegative();
 
@@ -143,6 +144,7 @@ export const tokenRecord = z.object({
     .nonnegative()
     .describe("The record's place in its stream, from 0 and without gaps; a gap means that messages were lost."),
   choices: z.array(choiceDelta),
+  outputs: z.array(answerOutput).optional().describe("What a run of a decoupled tensor model gave; it has no choices."),
   final: z.literal(true).optional().describe("Present in the last record of a stream, and in no other."),
   reason: z
     .enum(["finished", "cancelled", "expired", "error"])

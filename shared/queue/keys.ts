@@ -85,6 +85,11 @@ export function logKey(address: RequestAddress): string {
   return `log:${modelTag(address)}:${requestName(address)}`;
 }
 
+/** string: what the next run of a request continues, to an iterative model; goes with its end. */
+export function runKey(address: RequestAddress): string {
+  return `run:${modelTag(address)}:${requestName(address)}`;
+}
+
 /**
  * hash: the facts of the sequences of a model in a bucket, by name; see sequence.lua. The key has
  * no version of the model: clients name a sequence by id, and the facts have the pin.

@@ -54,6 +54,8 @@ export interface CountedModel {
   readonly model: string;
   readonly version: string;
   readonly streams?: boolean | undefined;
+  /** Whether its runs are batches of requests; absent: unless it answers token by token. */
+  readonly inBatches?: boolean | undefined;
   /** Whether the model has sequences, and so states and checkpoints; absent: yes. */
   readonly sequences?: boolean | undefined;
 }
@@ -87,7 +89,10 @@ export class ModelCounts implements LookUpCounts {
   /** Undefined for a generator, whose runs are no batches. */
   readonly batches: BatchCounts | undefined;
 
-  constructor({ model, version, streams, sequences = true }: CountedModel, cells: Cells = ofProcess) {
+  constructor(
+    { model, version, streams, inBatches = streams !== true, sequences = true }: CountedModel,
+    cells: Cells = ofProcess,
+  ) {
     const labels = cells.modelLabels(model, version);
     const one = (name: FamilyName) => cells.counter(name, labels);
     const each = <Word extends string>(name: FamilyName, label: string, words: readonly Word[]) =>
@@ -116,7 +121,7 @@ export class ModelCounts implements LookUpCounts {
     this.#recovery = cells.histogram("baton_recovery_seconds", labels);
     this.#show = (name, read, more) => cells.show(name, { ...labels, ...more }, read);
     this.report = new ModelReport({ model, version });
-    this.batches = streams === true ? undefined : new BatchCounts(cells, labels, this.report);
+    this.batches = inBatches ? new BatchCounts(cells, labels, this.report) : undefined;
   }
 
   /** Shows a value of the worker that each page reads anew. */

@@ -41,6 +41,8 @@ export interface Held {
   readonly state: Promise<StateLookup>;
   /** How often the model has run the request at this worker, to run it again. */
   readonly ran: number;
+  /** How many answers the request has in its log, if it may have several. */
+  readonly answered: number;
 }
 
 /** How a model's requests share batches. */
@@ -260,6 +262,7 @@ export function hold(
     admittedAt: waitMs === undefined ? arrivedAt : expiresAt - waitMs,
     expiresAt,
     ran: 0,
+    answered: 0,
   };
 }
 

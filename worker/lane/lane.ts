@@ -45,6 +45,8 @@ export interface LaneSettings {
   readonly maxIdleMs: number | undefined;
   /** How many checkpoints to keep of a sequence, the newest included; undefined stands for one. */
   readonly history?: number | undefined;
+  /** Whether a tensor model's batches run the requests; absent for a generator. */
+  readonly inBatches?: boolean;
   /** All lanes of this process share one guard. */
   readonly outageGuard: OutageGuard;
   /** How many models this worker serves. */
@@ -121,7 +123,8 @@ export function laneContext(settings: LaneSettings): LaneContext {
   const { world = realWorld } = settings;
   const { model, version, streams } = queue;
   const hasStates = maxIdleMs !== undefined;
-  const counts = new ModelCounts({ model, version, streams, sequences: hasStates });
+  const inBatches = settings.inBatches ?? streams !== true;
+  const counts = new ModelCounts({ model, version, streams, inBatches, sequences: hasStates });
   const states = new States(queue, settings.stateCacheBytes, settings.sleeping, world, counts);
   const holdings = new Holdings(settings.room, world, (jobs) => counts.report.holds(jobs));
   if (hasStates) counts.show("baton_state_cache_bytes", () => states.cachedBytes);
@@ -284,7 +287,9 @@ export class RunningLane implements Intake {
   /** @returns how many steps that had not begun went back to the queue */
   #handBack(): Promise<number> {
     const { queue, holdings, world } = this.#context;
-    const unbegun = [...holdings.waiting, ...holdings.suspects].map(({ delivery }) => delivery);
+    // A stream between two runs goes on elsewhere from its log, as other begun streams do.
+    const waiting = queue.streams === true ? holdings.waiting.filter(({ ran }) => ran === 0) : holdings.waiting;
+    const unbegun = [...waiting, ...holdings.suspects].map(({ delivery }) => delivery);
     holdings.drop(unbegun.map(({ key }) => key));
     return retrying(() => release(queue, unbegun), { budgetMs: RELEASE_BUDGET_MS, world });
   }

@@ -17,7 +17,7 @@ import { feedsOf, type Feed } from "#shared/capture/captured.js";
 import type { Bus } from "#shared/nats/connect.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { delay, within } from "#shared/retry.js";
-import type { Stream } from "./stream.js";
+import type { Delivery } from "#shared/queue/entry.js";
 
 export interface TokenPublisherSettings {
   readonly redis: RedisClient;
@@ -47,6 +47,15 @@ const GIVE_UP_MS = 300_000;
  */
 const MOST_WAITING = 1_000;
 
+/** A stream, as far as its messages need it. */
+export interface Published {
+  readonly held: { readonly delivery: Delivery };
+  /** The job's labels, as tokens. The publisher sends records for each label. */
+  readonly labels: readonly string[];
+  /** Whether another worker may have published records of it. */
+  readonly takenOver: boolean;
+}
+
 /** The state of one stream's messages, which is the same for all of its subjects. */
 interface Sent {
   readonly feeds: readonly Feed[];
@@ -69,7 +78,7 @@ const NONE = -1;
 
 export class TokenPublisher {
   readonly #settings: TokenPublisherSettings;
-  readonly #sent = new WeakMap<Stream, Sent>();
+  readonly #sent = new WeakMap<Published, Sent>();
   readonly #closing = new AbortController();
   /** Ended requests that wait for JetStream. */
   #waiting = 0;
@@ -85,7 +94,7 @@ export class TokenPublisher {
    * @param first index of the first of `records`
    * @param isOver whether the last of `records` is the final record
    */
-  publish(stream: Stream, first: number, records: readonly string[], isOver: boolean): void {
+  publish(stream: Published, first: number, records: readonly string[], isOver: boolean): void {
     const { bus } = this.#settings;
     // Earlier records may be another worker's, which may or may not have published them.
     const sent = this.#sentOf(stream, first === 0 ? bus.connections() : NONE, first);
@@ -109,7 +118,7 @@ export class TokenPublisher {
    * To be called before the commit of the outcome, after which no worker continues the stream.
    * Resolves when JetStream has all records, or does not confirm in time.
    */
-  async complete(stream: Stream): Promise<void> {
+  async complete(stream: Published): Promise<void> {
     const { bus, log } = this.#settings;
     if (!bus.captures) {
       if (stream.takenOver && !this.#sent.has(stream)) void this.#fill(stream, this.#sentOf(stream, NONE, 0));
@@ -129,13 +138,13 @@ export class TokenPublisher {
     this.#closing.abort();
   }
 
-  async #whole(stream: Stream): Promise<boolean> {
+  async #whole(stream: Published): Promise<boolean> {
     const sent = this.#sentOf(stream, NONE, 0);
     if ((await sent.stored) === true) return (this.#isStoring = true);
     return sent.filling ?? this.#fill(stream, sent);
   }
 
-  #sentOf(stream: Stream, connection: number, next: number): Sent {
+  #sentOf(stream: Published, connection: number, next: number): Sent {
     let sent = this.#sent.get(stream);
     if (sent === undefined) {
       const feeds = feedsOf(stream.held.delivery, stream.labels);
@@ -156,14 +165,14 @@ export class TokenPublisher {
     }
   }
 
-  #fill(stream: Stream, sent: Sent): Promise<boolean> {
+  #fill(stream: Published, sent: Sent): Promise<boolean> {
     sent.filling = this.#publishRest(stream, sent).finally(() => {
       sent.filling = undefined;
     });
     return sent.filling;
   }
 
-  async #publishRest(stream: Stream, sent: Sent): Promise<boolean> {
+  async #publishRest(stream: Published, sent: Sent): Promise<boolean> {
     const { bus, log } = this.#settings;
     const { signal } = this.#closing;
     const giveUpAt = performance.now() + GIVE_UP_MS;
@@ -188,7 +197,7 @@ export class TokenPublisher {
   }
 
   /** @returns the index after the last published record */
-  async #publishFromLog({ held, labels }: Stream, { next, tail }: Sent): Promise<number> {
+  async #publishFromLog({ held, labels }: Published, { next, tail }: Sent): Promise<number> {
     if (this.#settings.bus.captures) return capture(this.#settings, held.delivery, labels);
     // This worker has appended nothing: all records are another worker's.
     if (tail === 0) return publishAgain(this.#settings, held.delivery, labels, -UNSURE);

@@ -24,7 +24,7 @@ import type { WantedOutput } from "./protocol.js";
 import type { Settled } from "../lane/settle.js";
 import { encodeCheckpoint, nameRun, type RunNames } from "#shared/contract/checkpoint.js";
 import { controlTensor } from "./controls.js";
-import { nextRun } from "./iterate.js";
+import { lastAnswer, nextRun, type Again } from "./iterate.js";
 
 /** A batch that ran. */
 export interface Execution {
@@ -71,10 +71,10 @@ export interface Posting {
   /** Runs once the thread has the batch, or its first part. */
   readonly onPosted?: () => void;
   /**
-   * Takes a request that is to run again, while `settlements` runs. Absent: each request runs once,
-   * as before a model serves.
+   * Takes a request that is to run again, while `settlements` runs. Absent: each request runs once
+   * and has one answer, as before a model serves.
    */
-  readonly again?: (held: Held) => void;
+  readonly again?: (again: Again) => void;
 }
 
 /**
@@ -226,9 +226,9 @@ function noting({ timings }: ExecuteLimits, { begunAt, ranMs }: Pick<RunTimes, "
 }
 
 function wantedOutputs(model: ServingModel, batch: readonly Runnable[]): WantedOutput[] {
-  const { again, feeds = [] } = model.iteration ?? {};
+  const { again, answersWhen, feeds = [] } = model.iteration ?? {};
   const names = new Set([...model.states, ...feeds].map(({ output }) => output));
-  if (again !== undefined) names.add(again);
+  for (const flag of [again, answersWhen]) if (flag !== undefined) names.add(flag);
   for (const { held } of batch) for (const name of requestedOutputs(held)) names.add(name);
   return [...names].map((name) => ({ name, axis: model.layouts.outputs.get(name)?.axis }));
 }
@@ -341,23 +341,20 @@ function takeApart(
   }
   return batch.flatMap(({ held }, i) => {
     const part = (name: string) => pick(parts.get(name) ?? [], i);
-    return endOf(model, held, { output: part, ranMs: msARow * held.rows }, limits, notes) ?? [];
+    return endOf(model, held, part, { ...notes, ranMs: msARow * held.rows }, limits) ?? [];
   });
 }
 
-/** The part of a request in the outputs of a run. */
-interface Part {
-  readonly output: (name: string) => Tensor;
-  readonly ranMs: number;
-}
-
-/** @returns undefined for a request that is to run again */
+/**
+ * @param output gives the request's part of an output
+ * @returns undefined for a request that is to run again
+ */
 function endOf(
   model: ServingModel,
   held: Held,
-  { output, ranMs }: Part,
+  output: (name: string) => Tensor,
+  { times, noteOf, again, ranMs }: RunNotes & { readonly ranMs: number },
   { maxStateBytes, runs }: ExecuteLimits,
-  { times, noteOf, again }: RunNotes,
 ): Settled | undefined {
   const { delivery } = held;
   const given = model.states.map((state) => output(state.output));
@@ -367,10 +364,10 @@ function endOf(
     return { ...modelError(held, `the state for the sequence's next step ${fault}`, noteOf), spent };
   }
   const next = model.states.map(({ input: name }, i) => ({ ...pick(given, i), name }));
-  if (model.iteration !== undefined && again !== undefined) {
+  const part = { states: next, output, wanted: requestedOutputs(held) };
+  if (again !== undefined) {
     try {
-      const terms = { batching: model.batching, maxStateBytes, runs };
-      const following = nextRun(held, model.iteration, { states: next, output }, terms);
+      const following = nextRun(held, model, part, maxStateBytes);
       if (following !== undefined) {
         again(following);
         return undefined;
@@ -381,7 +378,10 @@ function endOf(
     }
   }
   const meta = delivery.sequence === undefined ? {} : stepMeta(delivery.number);
-  const body = encodeFrame(meta, requestedOutputs(held).map(output), noteOf(held));
+  const body =
+    model.decoupled === true && again !== undefined
+      ? Buffer.from(lastAnswer(held, model, part))
+      : encodeFrame(meta, part.wanted.map(output), noteOf(held));
   const outcome: Outcome = { kind: "result", body };
   const spent = spentOf(held, ranMs, body.length);
   const measured = { run: times, rows: held.rows, admittedAt: held.admittedAt };
@@ -418,7 +418,7 @@ function modelError(held: Held, reason: string, noteOf: NoteOf): Settled {
  * Settles a failed step. Its sequence continues from the state before, which after a failed START
  * is the initial state.
  */
-function unchanged(held: Held, error: InferenceError, noteOf: NoteOf): Settled {
+export function unchanged(held: Held, error: InferenceError, noteOf: NoteOf = () => undefined): Settled {
   const { delivery, admittedAt } = held;
   const action = delivery.start ? "drop" : "keep";
   return {

@@ -3,59 +3,141 @@
  * like a request that has just arrived, so requests join and leave between two runs, and all that
  * are under way share batches.
  */
-import { encodeCheckpoint, nameRun, type RunNames } from "#shared/contract/checkpoint.js";
+import { writeAnswer } from "#shared/contract/answer-record.js";
+import { encodeCheckpoint, openCheckpoint } from "#shared/contract/checkpoint.js";
 import { InferenceError } from "#shared/errors.js";
 import type { Tensor } from "#shared/frame.js";
 import { shapeKeyOf, type Batching, type Held } from "../lane/holdings.js";
-import type { Iteration } from "../models/validate/iteration.js";
+import type { Settled } from "../lane/settle.js";
+import type { ServingModel } from "./serving.js";
 
-/** What a run leaves for the next run of its request. */
-export interface Left {
-  /** The states, under the names of their inputs. */
+/** The part of a request in a run. */
+export interface Part {
+  /** The states that the run leaves, under the names of their inputs. */
   readonly states: readonly Tensor[];
   /** @returns an output in the shape that clients know */
   readonly output: (name: string) => Tensor;
+  /** The names of the outputs that the client wants. */
+  readonly wanted: readonly string[];
 }
 
-/** What decides over the next run, beside the outputs. */
-export interface NextTerms {
-  readonly batching: Batching;
-  readonly maxStateBytes: number;
-  readonly runs?: RunNames | undefined;
+/** A request that is to run again. */
+export interface Again {
+  /** The request as its next run takes it. */
+  readonly held: Held;
+  /** What the next run continues, for a worker that takes the request over. */
+  readonly checkpoint: Buffer;
+  /** The record of the answer that the last run gave; undefined if it gave none. */
+  readonly answer: string | undefined;
+}
+
+/** How a request that may have run before goes on at this worker. */
+export type Resumed =
+  /** The model runs it. */
+  | { readonly kind: "run"; readonly held: Held }
+  /** Its end is known, and only the commit is left. */
+  | { readonly kind: "settle"; readonly settled: Settled };
+
+/**
+ * Keeps in Redis how far requests have come between their runs: their answers, in a log, and their
+ * checkpoints. Only models have one whose requests may run more than once or be answered more than
+ * once.
+ */
+export interface RunLog {
+  /**
+   * Notes the last runs of requests.
+   * @param surely whether each request gets a checkpoint, even between two that are due
+   * @returns the requests that may run again, and the ends of those that may not. A request that is
+   * in neither is another worker's.
+   */
+  goOn(
+    requests: readonly Again[],
+    surely?: boolean,
+  ): Promise<{ readonly again: readonly Held[]; readonly ended: readonly Settled[] }>;
+  /** Finds out how far a request had come at another worker. */
+  resume(held: Held): Promise<Resumed>;
+  /** Clears the count of a request's runs alone, because it has come further. */
+  hasProgressed(held: Held): Promise<void>;
+  /**
+   * Notes the ends of requests in their logs, before their commits.
+   * @returns the ends that this worker may still commit
+   */
+  end(settled: readonly Settled[]): Promise<readonly Settled[]>;
+  /** Removes what requests leave behind, after their commits. */
+  forget(settled: readonly Settled[]): void;
 }
 
 /**
  * Copies all that the next run needs.
- * @returns the request as its next run takes it; undefined after its last run
+ * @returns undefined after the last run
  * @throws InferenceError if the model asks for more runs or more memory than the request may have
  */
 export function nextRun(
   held: Held,
-  { again, feeds, most }: Iteration,
-  { states, output }: Left,
-  { batching, maxStateBytes, runs }: NextTerms,
-): Held | undefined {
-  if (output(again).data.every((byte) => byte === 0)) return undefined;
+  { iteration, batching, decoupled }: Pick<ServingModel, "iteration" | "batching" | "decoupled">,
+  part: Part,
+  maxStateBytes: number,
+): Again | undefined {
+  if (iteration === undefined) return undefined;
+  const { again, feeds, most } = iteration;
+  const { states, output } = part;
+  if (!isSet(output(again))) return undefined;
   const ran = held.ran + 1;
   if (ran >= most) {
-    const runsText = `${ran} ${ran === 1 ? "run" : "runs"}, which is max_iterations`;
-    throw new InferenceError("model_error", `output '${again}' still asks for another run after ${runsText}`);
+    const runs = `${ran} ${ran === 1 ? "run" : "runs"}, which is max_iterations`;
+    throw new InferenceError("model_error", `output '${again}' still asks for another run after ${runs}`);
   }
+  const outputs = decoupled === true ? answerOf(part, iteration.answersWhen) : undefined;
+  const answer = outputs && writeAnswer(held.answered, outputs, false);
+  const answered = held.answered + (answer === undefined ? 0 : 1);
   const fed = feeds.map(({ output: from, input: name }) => ({ ...output(from), name }));
-  const { frame, tensors } = encodeCheckpoint(nameRun(held.delivery.entry, runs), [...states, ...fed]);
-  if (frame.length > maxStateBytes) {
-    throw new InferenceError(
-      "state_too_large",
-      `what the request keeps between runs would exceed ${maxStateBytes} bytes`,
-    );
+  const checkpoint = encodeCheckpoint(`${ran}.${answered}`, [...states, ...fed]);
+  if (checkpoint.frame.length > maxStateBytes) {
+    const what = "what the request keeps between two runs";
+    throw new InferenceError("state_too_large", `${what} would exceed ${maxStateBytes} bytes`);
   }
-  const kept = tensors.slice(states.length);
-  const inputs = held.request.tensors.map((tensor) => kept.find(({ name }) => name === tensor.name) ?? tensor);
+  const next = fromTensors({ ...begun(held), ran, answered }, checkpoint.tensors, states.length, batching);
+  return { held: next, checkpoint: checkpoint.frame, answer };
+}
+
+/** A request that has begun to run has met its deadline. */
+export function begun(held: Held): Held {
+  return { ...held, expiresAt: Infinity };
+}
+
+/**
+ * @param checkpoint of an earlier run of the request
+ * @returns the request as the run after that checkpoint takes it
+ * @throws InferenceError if the checkpoint is damaged
+ */
+export function fromCheckpoint(held: Held, checkpoint: Buffer, { states, batching }: ServingModel): Held {
+  const { version, tensors } = openCheckpoint(checkpoint);
+  const [ran = 0, answered = 0] = version.split(".").map(Number);
+  return fromTensors({ ...held, ran, answered }, tensors, states.length, batching);
+}
+
+/** @param tensors the states, then the inputs that outputs have fed */
+function fromTensors(held: Held, tensors: readonly Tensor[], states: number, batching: Batching): Held {
+  const fed = tensors.slice(states);
+  const inputs = held.request.tensors.map((tensor) => fed.find(({ name }) => name === tensor.name) ?? tensor);
   return {
     ...held,
-    ran,
     request: { ...held.request, tensors: inputs },
     shapeKey: shapeKeyOf(inputs, batching),
-    state: Promise.resolve({ kind: "found", tensors: tensors.slice(0, states.length) }),
+    state: Promise.resolve({ kind: "found", tensors: tensors.slice(0, states) }),
   };
+}
+
+/** The record of a request's last run. */
+export function lastAnswer(held: Held, { iteration }: Pick<ServingModel, "iteration">, part: Part): string {
+  return writeAnswer(held.answered, answerOf(part, iteration?.answersWhen), true);
+}
+
+/** @param when the output that says whether there is an answer */
+function answerOf({ output, wanted }: Part, when: string | undefined): Tensor[] | undefined {
+  return when === undefined || isSet(output(when)) ? wanted.map(output) : undefined;
+}
+
+function isSet({ data }: Tensor): boolean {
+  return data.some((byte) => byte !== 0);
 }

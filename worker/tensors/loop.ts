@@ -15,6 +15,7 @@ import type { Batching, Held } from "../lane/holdings.js";
 import type { LaneContext, LaneWork } from "../lane/lane.js";
 import { nameOf, settle, settledTogether, type Settled } from "../lane/settle.js";
 import { Begin } from "./begin.js";
+import { begun, type Again, type RunLog } from "./iterate.js";
 import { execute, failSequence, type ExecuteLimits, type Execution } from "./execute.js";
 import { leastBusy, moveBeside, planBatch } from "./plan.js";
 import type { ServingModel } from "./serving.js";
@@ -25,6 +26,8 @@ export interface TensorWorkSettings {
   readonly exclusive: Exclusive;
   /** How often a request may run by itself without a commit, before it goes to the dead stream. */
   readonly maxRunsAlone: number;
+  /** Absent for a model that runs once for each request, and answers once. */
+  readonly runs?: RunLog | undefined;
 }
 
 /** A batch that the model's thread has, or gets as soon as its states are there. */
@@ -32,6 +35,8 @@ interface Posted {
   readonly batch: readonly Held[];
   readonly closedBy: Closing;
   readonly begin: Begin;
+  /** The requests that are to run again, once `settlements` has run. */
+  readonly again: readonly Again[];
   /** Whether the main thread knows that the batch has begun. */
   hasBegun: boolean;
   /** Undefined until the batch has run. */
@@ -72,8 +77,10 @@ export class TensorWork implements LaneWork {
   /** All settlements under way. */
   readonly #unsettled = new Set<Promise<void>>();
   /** The last batch that ran, until the loop turns it into settlements. */
-  #ran: Execution | undefined;
+  #ran: { readonly execution: Execution; readonly again: readonly Again[] } | undefined;
   readonly #instances: readonly Instance[];
+  /** Undefined for a model that runs once for each request, and answers once. */
+  readonly #runs: RunLog | undefined;
 
   constructor(model: ServingModel, context: LaneContext, settings: TensorWorkSettings) {
     this.#model = model;
@@ -82,6 +89,7 @@ export class TensorWork implements LaneWork {
       posted: [],
     }));
     this.#context = context;
+    this.#runs = settings.runs;
     this.#settings = { ...settings, limits: { ...settings.limits, counts: context.counts.batches } };
   }
 
@@ -122,7 +130,7 @@ export class TensorWork implements LaneWork {
       this.#collect();
       const posted = instances.map((one) => one.posted.length);
       if (signal.aborted && posted.every((count) => count === 0)) break;
-      const plan = planBatch(holdings.waiting, holdings.suspects, world.now(), this.#model.limits, this.#busy());
+      const plan = planBatch(holdings.waiting, this.#suspects(), world.now(), this.#model.limits, this.#busy());
       if (this.#takeBack(signal.aborted || plan.kind === "alone" || posted.includes(0))) continue;
       const move = signal.aborted ? WAIT : moveBeside(plan, posted);
       if (move.kind !== "run") this.#settleLastBatch();
@@ -137,7 +145,7 @@ export class TensorWork implements LaneWork {
           break;
         case "alone":
           holdings.take([move.suspect]);
-          await this.#settings.exclusive.alone(() => this.#runAlone(move.suspect, signal));
+          await this.#settings.exclusive.alone(() => this.#runAlone(move.suspect));
           break;
         case "run":
           if (move.lateMs !== undefined) this.#context.counts.batches?.late(move.lateMs);
@@ -147,6 +155,15 @@ export class TensorWork implements LaneWork {
     }
     this.#settleLastBatch();
     await Promise.all(this.#unsettled);
+  }
+
+  /**
+   * A suspect that may have answers already expires no more. The gateway ends a request past its
+   * deadline, and `resume` finds that end.
+   */
+  #suspects(): readonly Held[] {
+    const { suspects } = this.#context.holdings;
+    return this.#runs === undefined ? suspects : suspects.map(begun);
   }
 
   /** The sequences with a step under way, if that matters: a single thread takes turns anyway. */
@@ -179,9 +196,10 @@ export class TensorWork implements LaneWork {
       };
     });
     const begin = new Begin();
-    const again = (held: Held) => holdings.again(held);
-    const running = exclusive.share(() => execute(model, batch, limits, { begin, onPosted, again }));
-    const posted: Posted = { batch, closedBy, begin, hasBegun: false, execution: undefined, failure: undefined };
+    const again: Again[] = [];
+    const posting = { begin, onPosted, ...(this.#runs && { again: (one: Again) => again.push(one) }) };
+    const running = exclusive.share(() => execute(model, batch, limits, posting));
+    const posted: Posted = { batch, closedBy, begin, again, hasBegun: false, execution: undefined, failure: undefined };
     ofThread.push(posted);
     running.then(
       (execution) => {
@@ -216,10 +234,10 @@ export class TensorWork implements LaneWork {
     }
   }
 
-  #ended({ batch, closedBy }: Posted, execution: Execution): void {
+  #ended({ batch, closedBy, again }: Posted, execution: Execution): void {
     const { holdings, counts, log } = this.#context;
     this.#settleLastBatch();
-    this.#ran = execution;
+    this.#ran = { execution, again };
     // Requests that run again are part of the next plan.
     if (this.#model.iteration !== undefined) this.#settleLastBatch();
     // There is room for another batch now.
@@ -254,8 +272,29 @@ export class TensorWork implements LaneWork {
     const ran = this.#ran;
     if (ran === undefined) return;
     this.#ran = undefined;
-    this.#leave(ran.abandoned);
-    void this.#beginToSettle(ran.settlements());
+    this.#leave(ran.execution.abandoned);
+    const settled = ran.execution.settlements();
+    if (ran.again.length > 0) this.#goOn(ran.again);
+    void this.#beginToSettle(settled);
+  }
+
+  /** Lets requests wait for their next runs, once their last runs are in Redis. */
+  #goOn(requests: readonly Again[], surely?: boolean): void {
+    const { holdings, log } = this.#context;
+    const going: Promise<void> = (async () => {
+      try {
+        const on = await this.#runs?.goOn(requests, surely);
+        const kept = new Set([...(on?.again ?? []), ...(on?.ended ?? [])].map(({ delivery }) => delivery));
+        for (const held of on?.again ?? []) holdings.again(held);
+        this.#drop(requests.map(({ held }) => held).filter(({ delivery }) => !kept.has(delivery)));
+        if ((on?.ended.length ?? 0) > 0) void this.#beginToSettle(on?.ended ?? []);
+      } catch (error) {
+        log.error({ requests: requests.length, error: String(error) }, "requests between two runs are tried again");
+        this.#leave(requests.map(({ held }) => held));
+      }
+      holdings.arrived.notify();
+    })().finally(() => this.#unsettled.delete(going));
+    this.#unsettled.add(going);
   }
 
   /**
@@ -282,7 +321,7 @@ export class TensorWork implements LaneWork {
   }
 
   /** Runs a step that may have ended its last worker. Nothing else runs meanwhile. */
-  async #runAlone(suspect: Held, signal: AbortSignal): Promise<void> {
+  async #runAlone(suspect: Held): Promise<void> {
     const { settler, counts, world, traces, log } = this.#context;
     const { maxRunsAlone, limits } = this.#settings;
     const { request, step } = suspect.delivery;
@@ -302,17 +341,23 @@ export class TensorWork implements LaneWork {
         return;
       }
       const trace = traces?.beginBatch([suspect], "alone");
-      for (let next: Held | undefined = suspect; next !== undefined;) {
-        if (signal.aborted) return this.#leave([next]);
-        if (next.expiresAt <= world.now()) return void (await this.#beginToSettle([expire(next)]));
-        const posting = { onPosted: () => trace?.posted(), again: (held: Held) => (next = held) };
-        const execution: Execution = await execute(this.#model, [next], limits, posting);
-        trace?.ran(execution);
-        if (execution.runs > 0) counts.batches?.closed("alone");
-        next = undefined;
-        this.#leave(execution.abandoned);
-        await this.#beginToSettle(execution.settlements());
-      }
+      const resumed = await this.#runs?.resume(suspect);
+      if (resumed?.kind === "settle") return void (await this.#beginToSettle([resumed.settled]));
+      const again: Again[] = [];
+      const posting = {
+        onPosted: () => trace?.posted(),
+        ...(this.#runs && { again: (one: Again) => again.push(one) }),
+      };
+      const execution = await execute(this.#model, [resumed?.held ?? suspect], limits, posting);
+      trace?.ran(execution);
+      if (execution.runs > 0) counts.batches?.closed("alone");
+      this.#leave(execution.abandoned);
+      const settled = execution.settlements();
+      const [further] = again;
+      if (further === undefined) return void (await this.#beginToSettle(settled));
+      // It has come further than its last worker, so its next run may be beside others.
+      await this.#runs?.hasProgressed(suspect);
+      this.#goOn([further], true);
     } catch (error) {
       log.warn({ error: String(error) }, "a suspect will be tried again");
       this.#leave([suspect]);
@@ -322,7 +367,9 @@ export class TensorWork implements LaneWork {
   async #settleAndDrop(settled: readonly Settled[]): Promise<void> {
     const { settler, log } = this.#context;
     try {
-      const { lost, already } = await settle(settler, settled);
+      const ends = (await this.#runs?.end(settled)) ?? settled;
+      const { lost, already } = await settle(settler, ends);
+      this.#runs?.forget(ends);
       if (lost + already > 0) log.warn({ lost, already }, REFUSED);
     } catch (error) {
       log.error({ steps: settled.length, error: String(error) }, "commit failed; the steps will run again");

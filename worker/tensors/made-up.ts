@@ -88,6 +88,7 @@ export function madeUp(
     job: false,
     state: Promise.resolve({ kind: "found", tensors: states }),
     ran: 0,
+    answered: 0,
   };
 }
 

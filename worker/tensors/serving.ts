@@ -12,7 +12,7 @@ import {
 } from "#shared/model/config.js";
 import { datatypeBytes, elementCount, type Datatype } from "#shared/model/datatype.js";
 import type { Tensor } from "#shared/frame.js";
-import { iterationOf, type Iteration } from "../models/validate/iteration.js";
+import { isDecoupled, iterationOf, type Iteration } from "../models/validate/iteration.js";
 import { batchAxisOf } from "../onnx/batch-axis.js";
 import type { GraphMetadata, GraphTensor } from "../onnx/graph.js";
 import type { Batching } from "../lane/holdings.js";
@@ -80,6 +80,8 @@ export interface ServingModel {
   readonly history: number;
   /** Undefined for a model that runs once for each request. */
   readonly iteration?: Iteration | undefined;
+  /** Whether requests get any number of answers, each a record of a log; absent: one each. */
+  readonly decoupled?: boolean;
   readonly host: ModelHost;
   /** Further instances of the model, each with a session and a thread; absent if there are none. */
   readonly others?: readonly ModelHost[];
@@ -124,6 +126,7 @@ export function servingOf(
     maxIdleMs: sequence && maxIdleMs(sequence),
     history: history(config),
     iteration: iterationOf(config),
+    ...(isDecoupled(config) && { decoupled: true }),
   };
 }
 
@@ -165,6 +168,7 @@ export function servedOf(
     maxBatchSize: config.max_batch_size,
     inputs: config.input.map(inputSpec),
     outputs: config.output.map(spec),
+    ...(isDecoupled(config) && { decoupled: true }),
     ...(sequence && {
       sequence: {
         maxIdleMs: maxIdleMs(sequence),

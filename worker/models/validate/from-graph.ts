@@ -85,7 +85,7 @@ const plainDynamicBatching = {
 class Roles {
   /** The clients' inputs: all but controls, states and constants. */
   readonly inputs: readonly GraphTensor[];
-  /** The clients' outputs: all but states, and the output that asks for another run. */
+  /** The clients' outputs: all but states, and the flags that say how requests run again. */
   readonly outputs: readonly GraphTensor[];
   readonly constants: readonly GraphTensor[];
   /** The inputs and outputs of all states, as far as the graph has them. */
@@ -118,8 +118,9 @@ class Roles {
     this.inputs = graph.inputs.filter(
       (tensor) => !states.has(tensor) && !isControl(tensor.name) && !isConstant(tensor.name) && !isMade(tensor.name),
     );
-    const again = iterationOf(config)?.again;
-    const isInner = (name: string): boolean => name === again && !config.output.some((one) => one.name === name);
+    const { again, answersWhen } = iterationOf(config) ?? {};
+    const isInner = (name: string): boolean =>
+      (name === again || name === answersWhen) && !config.output.some((one) => one.name === name);
     this.outputs = graph.outputs.filter((tensor) => !states.has(tensor) && !isInner(tensor.name));
     for (const [tensors, listed] of [
       [graph.inputs, config.input],

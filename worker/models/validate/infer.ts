@@ -31,7 +31,7 @@ export function inferSequence(
   axisOf: (tensor: GraphTensor) => FoundAxis,
 ): Inferred {
   const { name, input, output, parameters } = config;
-  const { again, feeds = [] } = iterationOf(config) ?? {};
+  const { again, answersWhen, feeds = [] } = iterationOf(config) ?? {};
   const named = new Set([
     ...feeds.map((feed) => feed.input),
     ...input.map((one) => one.name),
@@ -44,6 +44,7 @@ export function inferSequence(
     ...sequence.state.map((state) => state.output_name),
     ...feeds.map((feed) => feed.output),
     again,
+    answersWhen,
   ]);
   const unaccounted = graph.inputs.filter((tensor) => !named.has(tensor.name));
   const isControl = (tensor: GraphTensor): boolean => Object.hasOwn(controlNames, tensor.name);

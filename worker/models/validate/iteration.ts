@@ -16,6 +16,10 @@ export interface Iteration {
   readonly feeds: readonly Feed[];
   /** The most runs of a request. */
   readonly most: number;
+  /** The output that says whether a run gives an answer; undefined if each run gives one. */
+  readonly answersWhen: string | undefined;
+  /** How many runs lie between two checkpoints. */
+  readonly every: number;
 }
 
 export interface Feed {
@@ -26,6 +30,8 @@ export interface Feed {
 const AGAIN = "iterate_while";
 const FEED = "feed:";
 const MOST = "max_iterations";
+const ANSWERS = "respond_when";
+const EVERY = "checkpoint_every";
 /** The most runs of a request, if the configuration does not say. */
 const USUAL_MOST = 1_000;
 
@@ -37,7 +43,17 @@ export function iterationOf({ sequence_batching: sequence, parameters }: ModelCo
     again: parameters[AGAIN]?.string_value ?? "",
     feeds: feedsOf(parameters),
     most: told === undefined ? USUAL_MOST : Number(told),
+    answersWhen: parameters[ANSWERS]?.string_value,
+    every: Number(parameters[EVERY]?.string_value ?? 1),
   };
+}
+
+/** Parameters without a family. */
+const alone = [AGAIN, MOST, ANSWERS, EVERY];
+
+/** Whether requests get any number of answers. */
+export function isDecoupled({ model_transaction_policy: policy }: ModelConfig): boolean {
+  return policy?.decoupled === true;
 }
 
 function feedsOf(parameters: ModelConfig["parameters"]): Feed[] {
@@ -51,7 +67,7 @@ export function validateIteration(config: ModelConfig): void {
   const { name, parameters } = config;
   const iteration = iterationOf(config);
   if (iteration === undefined) {
-    const vain = Object.keys(parameters).find((key) => key === AGAIN || key === MOST || key.startsWith(FEED));
+    const vain = Object.keys(parameters).find((key) => alone.includes(key) || key.startsWith(FEED));
     if (vain === undefined) return;
     const needs = "needs sequence_batching { iterative_sequence: true }";
     throw new LoadError(`parameter '${vain}' ${needs}, which ${name} does not have`);
@@ -59,6 +75,10 @@ export function validateIteration(config: ModelConfig): void {
   if (iteration.again === "") {
     const example = `parameters { key: "${AGAIN}" value: { string_value: "<output>" } }`;
     throw new LoadError(`iterative_sequence of ${name} needs the BOOL output that asks for another run: ${example}`);
+  }
+  if (iteration.answersWhen !== undefined && !isDecoupled(config)) {
+    const needs = "needs model_transaction_policy { decoupled: true }";
+    throw new LoadError(`parameter '${ANSWERS}' ${needs}, which ${name} does not have`);
   }
   const controls = config.sequence_batching?.control_input.flatMap(({ control }) => control) ?? [];
   if (controls.some(({ kind }) => kind === "CONTROL_SEQUENCE_CORRID")) {
@@ -79,13 +99,17 @@ export function validateIteration(config: ModelConfig): void {
 export function checkIteration(config: ModelConfig, graph: GraphMetadata): void {
   const iteration = iterationOf(config);
   if (iteration === undefined) return;
-  const key = `parameters['${AGAIN}']`;
-  const again = outputOf(graph, iteration.again, key);
-  const one = ownDims(config, again, key).every((dim) => dim === 1);
-  if (again.datatype !== "BOOL" || !one) {
-    throw new LoadError(`${key}: output '${again.name}' must be one BOOL for each request, but is ${shown(again)}`);
-  }
+  checkFlag(config, graph, AGAIN, iteration.again);
+  if (iteration.answersWhen !== undefined) checkFlag(config, graph, ANSWERS, iteration.answersWhen);
   for (const { output, input } of iteration.feeds) checkFeed(config, graph, output, input);
+}
+
+function checkFlag(config: ModelConfig, graph: GraphMetadata, parameter: string, name: string): void {
+  const key = `parameters['${parameter}']`;
+  const flag = outputOf(graph, name, key);
+  const isOne = ownDims(config, flag, key).every((dim) => dim === 1);
+  if (flag.datatype === "BOOL" && isOne) return;
+  throw new LoadError(`${key}: output '${name}' must be one BOOL for each request, but is ${shown(flag)}`);
 }
 
 function checkFeed(config: ModelConfig, graph: GraphMetadata, output: string, input: string): void {

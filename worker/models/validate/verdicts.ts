@@ -172,7 +172,7 @@ export const verdicts: Verdicts = {
   parameters: obeyed,
   model_warmup: obeyed,
   model_operations: { op_library_filename: refused("custom operators are not loaded; use ONNX Runtime's own") },
-  model_transaction_policy: { decoupled: refused("an ONNX model answers each request once") },
+  model_transaction_policy: { decoupled: obeyed },
   model_repository_agents: {
     agents: refused("no agent checks or changes the model's files; have that done before they are put there"),
   },
@@ -253,6 +253,10 @@ export const parameterVerdicts: Readonly<Record<string, Verdict>> = {
   "constant_input:": obeyed,
   iterate_while: obeyed,
   "feed:": obeyed,
+  respond_when: obeyed,
+  checkpoint_every: checked("it must be a whole number from 1 to 9999, of runs between two checkpoints", (value) =>
+    /^[1-9]\d{0,3}$/.test(String(value)),
+  ),
   max_iterations: checked("it must be a whole number from 1 to 999999, of runs for one request", (value) =>
     /^[1-9]\d{0,5}$/.test(String(value)),
   ),
