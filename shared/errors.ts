@@ -163,6 +163,9 @@ export const errorKinds = {
     status: 501,
     retry: false,
     texts: {
+      decoupledHttp: "HTTP end point doesn't support models with decoupled transaction policy",
+      decoupledGrpc: "ModelInfer RPC doesn't support models with decoupled transaction policy",
+      decoupledJob: "a job has one answer, and a model with decoupled transaction policy has any number",
       compression: "Unsupported compression type",
       repositoryName: "'repository_name' specification is not supported",
       modelControl: "explicit model load / unload is not allowed if polling is enabled",

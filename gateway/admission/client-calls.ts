@@ -6,7 +6,7 @@
  */
 import { CLIENTS_SUBJECT } from "#shared/queue/keys.js";
 import type { Bus } from "#shared/nats/connect.js";
-import type { GenerationRequest, Inference, InferenceOutcome, InferenceRequest } from "./inference.js";
+import type { Inference, InferenceOutcome, InferenceRequest, StreamingRequest } from "./inference.js";
 import type { OpenStream } from "../stream/open-stream.js";
 
 /** A gateway names a model at most this often, in ms. */
@@ -39,7 +39,7 @@ export class CallingInference implements Inference {
     return this.#inner.inferLater(request);
   }
 
-  generate(request: GenerationRequest): Promise<OpenStream> {
+  generate(request: StreamingRequest): Promise<OpenStream> {
     if (!request.background) this.#call(request.model.name);
     return this.#inner.generate(request);
   }

@@ -1,5 +1,6 @@
 /**
- * The journey of one generation through the gateway: subscribe and admit, then hand on its stream.
+ * The journey of a generation, or of a request to a decoupled model, through the gateway: subscribe
+ * and admit, then hand on its stream.
  */
 import type { Logger } from "pino";
 import { encodeRequestId, type RequestAddress } from "#shared/queue/address.js";
@@ -8,13 +9,13 @@ import type { ServedModel } from "#shared/contract/announcement.js";
 import type { GenerationShare } from "#shared/contract/generation.js";
 import { encodeFrame, type FrameMeta } from "#shared/frame.js";
 import type { Bus } from "#shared/nats/connect.js";
-import type { GenerationRequest } from "./inference.js";
+import { isGeneration, type GenerationRequest, type InferenceRequest, type StreamingRequest } from "./inference.js";
 import type { OpenStream } from "../stream/open-stream.js";
 import { Cursor } from "../stream/cursor.js";
 import type { Relay } from "../stream/relay.js";
 import type { Deadlines } from "./deadlines.js";
 import { endRequest, type EndedRequest } from "./end-request.js";
-import { enqueue, outcomeTtlOf, weightOf, type EnqueueSettings, type QueueEntry } from "./enqueue.js";
+import { enqueue, outcomeTtlOf, weightOf, type EnqueueSettings, type Enqueued, type QueueEntry } from "./enqueue.js";
 import { requestAddress } from "./request-id.js";
 
 export interface GenerateSettings {
@@ -35,7 +36,7 @@ export interface GenerateSettings {
  * Admits a generation.
  * @throws InferenceError if the gateway or Redis refuses it; never any other error
  */
-export async function generate(settings: GenerateSettings, request: GenerationRequest): Promise<OpenStream> {
+export async function generate(settings: GenerateSettings, request: StreamingRequest): Promise<OpenStream> {
   try {
     return await admitStream(settings, request);
   } catch (error) {
@@ -45,10 +46,9 @@ export async function generate(settings: GenerateSettings, request: GenerationRe
   }
 }
 
-async function admitStream(settings: GenerateSettings, request: GenerationRequest): Promise<OpenStream> {
+async function admitStream(settings: GenerateSettings, request: StreamingRequest): Promise<OpenStream> {
   const { queue, relay, deadlines, streamTtlMs, resultTtlMs, graceMs } = settings;
-  const { background, deadlineMs, spec } = request;
-  const under = (model: ServedModel): GenerationRequest => ({ ...request, model });
+  const { background, deadlineMs } = request;
   const address = requestAddress(request, queue);
   const outcomeTtlMs = outcomeTtlOf(queue, request, background ? resultTtlMs : streamTtlMs);
   // Subscription and admission run side by side. Records that a worker publishes before the NATS
@@ -56,15 +56,13 @@ async function admitStream(settings: GenerateSettings, request: GenerationReques
   const subscribed = background ? Promise.resolve() : relay.subscribe(address);
   try {
     const attendedMs = background ? 0 : graceMs;
-    const [enqueued] = await Promise.all([
-      enqueue(queue, { request, address, ...generationFrames(queue), under, outcomeTtlMs, attendedMs }),
-      subscribed,
-    ]);
+    const terms = { address, outcomeTtlMs, attendedMs };
+    const [enqueued] = await Promise.all([enqueueAs(queue, request, terms), subscribed]);
     const isNew = enqueued.said === "admitted";
     const hasEnded = enqueued.said === "known" && enqueued.outcome !== undefined;
     // This gateway keeps the deadline even if another gateway admitted the request, because that
     // gateway may be gone.
-    if (!hasEnded) deadlines.add(address, { deadlineMs, restMs: spec.restMs, ttlMs: outcomeTtlMs });
+    if (!hasEnded) deadlines.add(address, { deadlineMs, restMs: restOf(request), ttlMs: outcomeTtlMs });
     if (isNew) relay.admitted(address);
     else relay.release(address);
     return openStream(settings, { address, ttlMs: outcomeTtlMs }, isNew);
@@ -79,6 +77,24 @@ async function admitStream(settings: GenerateSettings, request: GenerationReques
     }
     throw error;
   }
+}
+
+/** Puts a request into its queue in the form that its model's workers read. */
+function enqueueAs(
+  queue: EnqueueSettings,
+  request: StreamingRequest,
+  terms: Pick<QueueEntry<StreamingRequest>, "address" | "outcomeTtlMs" | "attendedMs">,
+): Promise<Enqueued> {
+  if (!isGeneration(request)) {
+    return enqueue<InferenceRequest>(queue, { ...terms, request, encode: encodeInference, under: request.under });
+  }
+  const under = (model: ServedModel): GenerationRequest => ({ ...request, model });
+  return enqueue(queue, { ...terms, request, ...generationFrames(queue), under });
+}
+
+/** How long the answer may take after the deadline of its first part, in ms. */
+function restOf(request: StreamingRequest): number | undefined {
+  return isGeneration(request) ? request.spec.restMs : undefined;
 }
 
 /**
@@ -96,6 +112,21 @@ export function generationFrames(
       return encodeGeneration(request, { labels, share, facts });
     },
     digested: (request) => encodeGeneration(request),
+  };
+}
+
+/** Makes the request to a tensor model as the worker reads it. */
+export function encodeInference(request: InferenceRequest, beside?: FrameMeta): Buffer {
+  return encodeFrame({ ...inferenceMeta(request), ...beside }, request.inputs);
+}
+
+/** The facts that travel with the inputs. JSON has no bigints, so they become texts. */
+function inferenceMeta({ outputs, parameters }: InferenceRequest) {
+  const custom = Object.entries(parameters);
+  if (custom.length === 0) return { outputs };
+  return {
+    outputs,
+    parameters: Object.fromEntries(custom.map(([k, v]) => [k, typeof v === "bigint" ? String(v) : v])),
   };
 }
 

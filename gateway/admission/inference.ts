@@ -128,6 +128,15 @@ export interface GenerationRequest extends AnyRequest {
   readonly background: boolean;
 }
 
+/** A request to a decoupled tensor model, which any number of answers follow. */
+export interface DecoupledRequest extends InferenceRequest {
+  /** Whether it runs to its end even without a reader. */
+  readonly background: boolean;
+}
+
+/** A request whose answers are records of a log. */
+export type StreamingRequest = GenerationRequest | DecoupledRequest;
+
 export function isGeneration(request: AnyRequest): request is GenerationRequest {
   return "spec" in request;
 }
@@ -146,8 +155,8 @@ export interface Inference {
    */
   inferLater(request: InferenceRequest): Promise<string>;
   /**
-   * Admits a generation.
+   * Admits a generation, or a request to a decoupled model.
    * @throws InferenceError if the request is refused
    */
-  generate(request: GenerationRequest): Promise<OpenStream>;
+  generate(request: StreamingRequest): Promise<OpenStream>;
 }

@@ -7,7 +7,7 @@ import type { Deadlines } from "./deadlines.js";
 import { enqueue, outcomeTtlOf, type EnqueueSettings, type JobEntry } from "./enqueue.js";
 import { generationFrames } from "./generate.js";
 import type { GenerationRequest, InferenceRequest } from "./inference.js";
-import { encodeInference } from "./submit.js";
+import { encodeInference } from "./generate.js";
 
 export type JobRequest =
   | { readonly kind: "tensors"; readonly request: InferenceRequest }

@@ -9,7 +9,7 @@ import { changeInRedis } from "./ask-redis.js";
 import { outcomeTtlOf, requestDigest, tooSoon } from "./enqueue.js";
 import { encodeGeneration } from "./generate.js";
 import type { JobRequest, JobSettings } from "./submit-job.js";
-import { encodeInference } from "./submit.js";
+import { encodeInference } from "./generate.js";
 
 export interface LaterEntry {
   readonly record: JobRecord;

@@ -5,20 +5,20 @@ import type { Logger } from "pino";
 import { outcomeOf, readKept, stepOf, type Outcome } from "#shared/contract/outcome.js";
 import { encodeRequestId, type RequestAddress } from "#shared/queue/address.js";
 import { errorKinds, InferenceError } from "#shared/errors.js";
-import { decodeFrame, encodeFrame, type FrameMeta } from "#shared/frame.js";
+import { decodeFrame } from "#shared/frame.js";
 import { outcomeKey } from "#shared/queue/keys.js";
 import {
   isRepeatable,
-  type GenerationRequest,
   type Inference,
   type InferenceOutcome,
   type InferenceRequest,
+  type StreamingRequest,
 } from "./inference.js";
 import { endsOf } from "../outcomes/counts.js";
 import type { Expected, PendingRequests } from "../outcomes/pending.js";
 import { giveUp } from "./end-request.js";
 import { enqueue, outcomeTtlOf, type EnqueueSettings, type Enqueued } from "./enqueue.js";
-import { generate, type GenerateSettings } from "./generate.js";
+import { encodeInference, generate, type GenerateSettings } from "./generate.js";
 import { requestAddress } from "./request-id.js";
 import type { OutcomeSweeper } from "../outcomes/sweep.js";
 import type { OpenStream } from "../stream/open-stream.js";
@@ -60,7 +60,7 @@ export class QueuedInference implements Inference {
     return submitLater(this.#settings, request);
   }
 
-  generate(request: GenerationRequest): Promise<OpenStream> {
+  generate(request: StreamingRequest): Promise<OpenStream> {
     return generate(this.#settings, request);
   }
 }
@@ -161,21 +161,6 @@ async function admit(
   const known = outcome && readKept(outcome.kind, outcome.body);
   const { version } = enqueued;
   return { id: encodeRequestId(address), address, key: outcomeKey(address), isRepeated, expected, known, version };
-}
-
-/** Makes the request as the worker reads it. */
-export function encodeInference(request: InferenceRequest, beside?: FrameMeta): Buffer {
-  return encodeFrame({ ...frameMeta(request), ...beside }, request.inputs);
-}
-
-/** The facts that travel with the inputs. JSON has no bigints, so they become texts. */
-function frameMeta({ outputs, parameters }: InferenceRequest) {
-  const custom = Object.entries(parameters);
-  if (custom.length === 0) return { outputs };
-  return {
-    outputs,
-    parameters: Object.fromEntries(custom.map(([k, v]) => [k, typeof v === "bigint" ? String(v) : v])),
-  };
 }
 
 function toInferenceOutcome({ outcome, version, id, isRepeated }: Answered): InferenceOutcome {

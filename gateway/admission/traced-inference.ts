@@ -3,7 +3,14 @@ import { InferenceError } from "#shared/errors.js";
 import type { OpenStream } from "../stream/open-stream.js";
 import type { RequestTrace } from "../trace/request-trace.js";
 import { RelaySpan } from "../trace/relay-span.js";
-import type { GenerationRequest, Inference, InferenceOutcome, InferenceRequest } from "./inference.js";
+import {
+  isGeneration,
+  type GenerationRequest,
+  type Inference,
+  type InferenceOutcome,
+  type InferenceRequest,
+  type StreamingRequest,
+} from "./inference.js";
 
 export class TracedInference implements Inference {
   readonly #inner: Inference;
@@ -24,8 +31,19 @@ export class TracedInference implements Inference {
     return this.#noting(this.#inner.inferLater({ ...request, trace: this.#trace }));
   }
 
-  async generate(request: GenerationRequest): Promise<OpenStream> {
-    const { model, spec } = request;
+  async generate(request: StreamingRequest): Promise<OpenStream> {
+    const { model } = request;
+    if (isGeneration(request)) this.#noteGeneration(request);
+    const stream = await this.#noting(this.#inner.generate({ ...request, trace: this.#trace }));
+    const trace = this.#trace;
+    const relayed = { request: stream.id, model: model.name, version: model.version, tenant: request.tenant };
+    return {
+      ...stream,
+      read: (from, signal) => new RelaySpan(trace, { ...relayed, from }).follow(stream.read(from, signal)),
+    };
+  }
+
+  #noteGeneration({ model, spec }: GenerationRequest): void {
     const { maxTokens, temperature, seed } = spec.sampling;
     this.#trace.note({
       "gen_ai.operation.name": spec.prompt.kind === "chat" ? "chat" : "text_completion",
@@ -35,13 +53,6 @@ export class TracedInference implements Inference {
       "gen_ai.request.temperature": temperature,
       "gen_ai.request.seed": seed,
     });
-    const stream = await this.#noting(this.#inner.generate({ ...request, trace: this.#trace }));
-    const trace = this.#trace;
-    const relayed = { request: stream.id, model: model.name, version: model.version, tenant: request.tenant };
-    return {
-      ...stream,
-      read: (from, signal) => new RelaySpan(trace, { ...relayed, from }).follow(stream.read(from, signal)),
-    };
   }
 
   async #noting<T>(call: Promise<T>): Promise<T> {

@@ -7,7 +7,7 @@
  */
 import type { Logger } from "pino";
 import type { Pin } from "#shared/queue/address.js";
-import { announcement, type Announcement, type ServedModel } from "#shared/contract/announcement.js";
+import { announcement, hasStreams, type Announcement, type ServedModel } from "#shared/contract/announcement.js";
 import { InferenceError } from "#shared/errors.js";
 import { readFleet, readVersion, type FleetState } from "#shared/queue/admission/read-fleet.js";
 import type { QueueLimits } from "#shared/queue/admission/limits.js";
@@ -218,12 +218,12 @@ export class FleetWatch implements Fleet {
   }
 
   /**
-   * Whether the model is a generator, so that its requests are streams.
+   * Whether the model's requests are streams.
    * @returns undefined if no worker serves the model any more
    */
-  isGenerator(model: string): boolean | undefined {
+  hasStreams(model: string): boolean | undefined {
     try {
-      return this.#directory.find(model).generator !== undefined;
+      return hasStreams(this.#directory.find(model));
     } catch (error) {
       if (error instanceof InferenceError) return undefined;
       throw error;

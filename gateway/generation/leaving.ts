@@ -1,5 +1,5 @@
 /** Cancels generations whose answer has no reader left. */
-import type { GenerationRequest } from "../admission/inference.js";
+import type { StreamingRequest } from "../admission/inference.js";
 import type { OpenStream } from "../stream/open-stream.js";
 
 /**
@@ -7,7 +7,7 @@ import type { OpenStream } from "../stream/open-stream.js";
  * for the same answer, and a client that has left may return for it. So such a request runs to its
  * end.
  */
-export function wholeUnderKey(request: GenerationRequest): GenerationRequest {
+export function wholeUnderKey<Request extends StreamingRequest>(request: Request): Request {
   return request.idempotencyKey === undefined ? request : { ...request, background: true };
 }
 
@@ -18,7 +18,7 @@ export function wholeUnderKey(request: GenerationRequest): GenerationRequest {
  */
 export function cancelOnDisconnect(
   stream: OpenStream,
-  request: GenerationRequest | undefined,
+  request: Pick<StreamingRequest, "idempotencyKey"> | undefined,
   disconnected: AbortSignal,
 ): void {
   if (request?.idempotencyKey !== undefined) return;
@@ -34,7 +34,7 @@ export function cancelOnDisconnect(
  */
 export function cancelUnlessBegun(
   streams: readonly OpenStream[],
-  requests: readonly GenerationRequest[],
+  requests: readonly StreamingRequest[],
   hasBegun: () => boolean,
   disconnected: AbortSignal,
 ): void {
@@ -49,7 +49,7 @@ export function cancelUnlessBegun(
  * Cancels streams that no answer needs any more. Leaves streams under an Idempotency-Key alone,
  * because every retry would get the cancellation as its answer.
  */
-export function cancelAll(streams: readonly OpenStream[], requests: readonly GenerationRequest[]): void {
+export function cancelAll(streams: readonly OpenStream[], requests: readonly StreamingRequest[]): void {
   if (requests.some(({ idempotencyKey }) => idempotencyKey !== undefined)) return;
   for (const stream of streams) cancel(stream);
 }

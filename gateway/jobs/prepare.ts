@@ -3,7 +3,7 @@
  * notes how to render its result.
  */
 import type { ServedModel } from "#shared/contract/announcement.js";
-import { InferenceError } from "#shared/errors.js";
+import { fixedError, InferenceError } from "#shared/errors.js";
 import { parseRequestJson } from "#shared/json/members.js";
 import type { RequestBudget } from "../admission/budget.js";
 import type { AnyRequest, GenerationRequest, InferenceRequest, QueueTerms } from "../admission/inference.js";
@@ -84,6 +84,7 @@ export async function prepare(
   const limits = { ...context.limits, defaultDeadlineMs: LONGEST_WAIT_MS };
   const reading = { path: type, headerLength: undefined, model, others, limits };
   const read = await reader.read(body, body.length, reading, stillWanted);
+  if (model.decoupled === true) throw fixedError("unsupported", "decoupledJob");
   if (model.generator !== undefined) return prepareText({ ...context, limits }, type, read, options, waitMs);
   const leveled = withLevel(read, model, options);
   const request = tensorRequest({ ...context, limits }, leveled);

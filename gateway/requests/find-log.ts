@@ -33,7 +33,7 @@ export function addressOf(tenant: string, id: string): RequestAddress {
  */
 export async function findLog(place: LogPlace, address: RequestAddress): Promise<StreamLog> {
   const { redis, relay } = place;
-  if (relay.models.isGenerator(address.model) !== true) {
+  if (relay.models.hasStreams(address.model) !== true) {
     const mayBe = async () => (await isStream(place, address)) || (await readRecord(redis, address)) === undefined;
     if (!(await askRedis(mayBe))) throw fixedError("not_a_stream", "usual");
   }
@@ -46,7 +46,7 @@ export async function findLog(place: LogPlace, address: RequestAddress): Promise
  * @throws ioredis's error if Redis cannot be reached
  */
 export async function isStream({ redis, relay }: LogPlace, address: RequestAddress): Promise<boolean> {
-  const answer = relay.models.isGenerator(address.model);
+  const answer = relay.models.hasStreams(address.model);
   if (answer !== undefined) return answer;
   const [record, length] = await Promise.all([readRecord(redis, address), redis.llen(logKey(address))]);
   return record?.wanted === true || length > 0;

@@ -1,5 +1,5 @@
 /** The requests of a caller for a model that have not ended, page by page. */
-import type { ServedModel } from "#shared/contract/announcement.js";
+import { hasStreams, type ServedModel } from "#shared/contract/announcement.js";
 import { decodeCorrelationId } from "#shared/contract/sequence.js";
 import { bucketTag } from "#shared/queue/bucket-tag.js";
 import { encodedIdOf, encodeRequestId, parseRequestName } from "#shared/queue/address.js";
@@ -69,11 +69,12 @@ export async function openRequests({ redis, buckets }: OpenSettings, asked: Open
   return { requests: items, next };
 }
 
-function describe(one: OpenRequest, { name: model, generator }: ServedModel, buckets: number): OpenDescription {
+function describe(one: OpenRequest, served: ServedModel, buckets: number): OpenDescription {
+  const { name: model } = served;
   const tag = one.name.slice(0, one.name.indexOf("}") + 1);
   const bucket = Array.from({ length: buckets }, (_, i) => i).find((i) => bucketTag(i) === tag) ?? 0;
   const name = parseRequestName(one.name.slice(`${tag}:${model}:`.length));
-  const isStream = generator !== undefined;
+  const isStream = hasStreams(served);
   return {
     id: encodeRequestId({ bucket, model, ...name }),
     state: one.state,

@@ -82,7 +82,8 @@ function renderOutcome(
     const { code, message } = error;
     return JSON.stringify({ error: message, code, reason: usualReason(code), ...choices });
   }
-  if (choices !== undefined) return JSON.stringify(choices);
+  // The answers of a decoupled model stay in its log.
+  if (choices !== undefined && choices.choices.length > 0) return JSON.stringify(choices);
   return outcome?.kind === "result" ? renderTensors(model, outcome.body) : undefined;
 }
 

@@ -94,9 +94,9 @@ export class SubscriptionService {
     if (model !== undefined && label !== undefined) throw fixedError("invalid_argument", "subscriptionScopes");
     this.#need(terms);
     if (model !== undefined) {
-      const isGenerator = caller.mayUse(model) ? relay.models.isGenerator(model) : undefined;
-      if (isGenerator === undefined) throw new InferenceError("unknown_model", `Request for unknown model: '${model}'`);
-      if (!isGenerator) throw fixedError("not_a_stream", "model");
+      const hasStreams = caller.mayUse(model) ? relay.models.hasStreams(model) : undefined;
+      if (hasStreams === undefined) throw new InferenceError("unknown_model", `Request for unknown model: '${model}'`);
+      if (!hasStreams) throw fixedError("not_a_stream", "model");
     }
     const { tenant } = caller;
     const subject =

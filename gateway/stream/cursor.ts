@@ -131,7 +131,7 @@ export class Cursor {
 
   /** @throws InferenceError if the reader can get nothing any more */
   #statusOf(page: EmptyPage) {
-    const now = pageStatus(page, this.#next, this.#seen, this.#relay.models.isGenerator(this.#address.model));
+    const now = pageStatus(page, this.#next, this.#seen, this.#relay.models.hasStreams(this.#address.model));
     if (now.kind === "refused") throw now.error;
     return now;
   }

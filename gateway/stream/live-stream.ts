@@ -28,7 +28,7 @@ import { pageStatus, type EmptyPage } from "./page-status.js";
 /** Tells streams from the requests of tensor models, which have no log. */
 export interface GeneratorLookup {
   /** @returns undefined if no worker serves the model any more */
-  isGenerator(model: string): boolean | undefined;
+  hasStreams(model: string): boolean | undefined;
 }
 
 export interface LiveStreamSettings {
@@ -242,7 +242,7 @@ export class LiveStream {
   }
 
   #applyStatus(page: EmptyPage, shown: number): void {
-    const now = pageStatus(page, this.#confirmed, "running", this.#settings.models.isGenerator(this.address.model));
+    const now = pageStatus(page, this.#confirmed, "running", this.#settings.models.hasStreams(this.address.model));
     // While a stream runs, the worker may have appended records after this read that came as
     // messages during the read. Once the stream has ended, no worker appends.
     const known = now.kind === "wait" ? shown : this.#ring.next;

@@ -127,6 +127,11 @@ export function fullShape({ maxBatchSize }: Pick<ServedModel, "maxBatchSize">, s
   return hasRows({ maxBatchSize }, spec) ? [-1, ...spec.dims] : spec.dims;
 }
 
+/** Whether the answers to a model's requests are records of a log. */
+export function hasStreams({ generator, decoupled }: Pick<ServedModel, "generator" | "decoupled">): boolean {
+  return generator !== undefined || decoupled === true;
+}
+
 /** Whether the first dimension of a model's tensor counts the rows of a request. */
 export function hasRows({ maxBatchSize }: Pick<ServedModel, "maxBatchSize">, { shared }: TensorSpec): boolean {
   return maxBatchSize > 0 && shared !== true;

@@ -1,4 +1,5 @@
 /** ModelInfer: reads the request, and answers with raw tensors. */
+import { fixedError } from "#shared/errors.js";
 import type { Tensor } from "#shared/frame.js";
 import { refusalOf, type Inference } from "../../admission/inference.js";
 import { checkIdempotencyKey } from "../../admission/request-terms.js";
@@ -104,6 +105,7 @@ async function answerWhole({ call, read }: ReadCall, exchange: Exchange, client:
     exchange.answeredAs = headers["baton-request-id"];
     return { model: model.name, version: model.version, id: read.id, tensors: [textTensor(read, texts)] };
   }
+  if (model.decoupled === true) throw fixedError("unsupported", "decoupledGrpc");
   const outcome = await inference.infer(tensorRequest(call, read));
   exchange.answeredAs = outcome.id;
   if (outcome.kind === "error") throw refusalOf(outcome);

@@ -5,11 +5,15 @@
  * their requests, those of generators as they come.
  */
 import type { ServerDuplexStream } from "@grpc/grpc-js";
+import { hasStreams } from "#shared/contract/announcement.js";
 import { fixedError, type InferenceError } from "#shared/errors.js";
 import { refusalOf } from "../../admission/inference.js";
 import { cancelOnDisconnect, wholeUnderKey } from "../../generation/leaving.js";
 import { readRecord } from "../../generation/read-answer.js";
-import { textGeneration, textTensor } from "../../formats/kserve/answer.js";
+import { textGeneration } from "../../formats/kserve/answer.js";
+import type { ModelCall } from "../../formats/kserve/call.js";
+import { tensorsInParts, textInParts, type AnswerInParts } from "../../formats/kserve/parts.js";
+import type { ReadRequest } from "../../formats/kserve/read-request.js";
 import { writeFault, writePart, type InferAnswer } from "../../formats/kserve/grpc/write-infer.js";
 import { tensorRequest } from "../../formats/kserve/tensor-request.js";
 import { refuseRepeating } from "../../formats/kserve/text-generation.js";
@@ -143,7 +147,7 @@ export class StreamInfer {
     const { sequence } = read.valid;
     const name = sequence && `${model.name} ${sequence.id.kind} ${sequence.id.value}`;
     const ended = this.#inFlight.begin(name);
-    const answered = model.generator === undefined ? this.#infer(request, part) : this.#speak(request, part);
+    const answered = hasStreams(model) ? this.#speak(request, part) : this.#infer(request, part);
     void answered.finally(ended);
     await this.#inFlight.turnOf(name);
   }
@@ -183,7 +187,7 @@ export class StreamInfer {
     }
   }
 
-  /** Sends each part of a generator's text as a message. */
+  /** Sends each part of an answer as a message. */
   async #speak({ call, read, terms }: ReadCall, part: Exchange): Promise<void> {
     const { model } = call;
     const isKeyed = call.idempotencyKey !== undefined;
@@ -193,10 +197,8 @@ export class StreamInfer {
     let isAccepted = false;
     let isEmpty = index === undefined;
     try {
-      const generation = textGeneration(call, read);
-      if (generation === undefined) throw fixedError("internal", "usual");
-      refuseRepeating(generation);
-      const request = wholeUnderKey(generation.request);
+      const { partOf, empty, ...parts } = partsOf(call, read);
+      const request = wholeUnderKey(parts.request);
       const stream = await call.inference.generate(request);
       isAccepted = true;
       cancelOnDisconnect(stream, request, this.#client.signal);
@@ -205,13 +207,11 @@ export class StreamInfer {
           const record = readRecord(raw);
           index = raw.index;
           const isFinal = record.final === true;
-          const texts = Array.from({ length: request.spec.sampling.choices }, () => "");
-          for (const { index: choice, text } of record.choices) texts[choice] = text;
-          const hasText = texts.some((text) => text !== "");
-          if (hasText || (isFinal && (isEmpty || terms.emptyFinal))) {
-            // A message that only says that the answer is complete has no outputs.
-            const tensors = hasText || isEmpty ? [textTensor(read, texts)] : [];
+          const given = partOf(record) ?? (isFinal && isEmpty ? empty : undefined);
+          if (given !== undefined || (isFinal && terms.emptyFinal)) {
             isEmpty = false;
+            // A message that only says that the answer is complete has no outputs.
+            const tensors = given ?? [];
             await this.#sender.send(writePart(marked({ ...answer, tensors }, isFinal, isKeyed ? index : undefined)));
           }
           if (isFinal) return part.end(undefined);
@@ -256,6 +256,15 @@ export class StreamInfer {
     })();
     await this.#sent;
   }
+}
+
+/** @throws InferenceError */
+function partsOf(call: ModelCall, read: ReadRequest): AnswerInParts {
+  const generation = textGeneration(call, read);
+  if (generation !== undefined) refuseRepeating(generation);
+  const parts = generation === undefined ? tensorsInParts(call, read) : textInParts(generation, read);
+  if (parts === undefined) throw fixedError("internal", "usual");
+  return parts;
 }
 
 /** @param index of the answer; undefined without a key */

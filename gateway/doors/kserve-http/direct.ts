@@ -4,6 +4,7 @@
  * request. A plain request with a small body needs no objects of node's server either. Any unusual
  * request takes the framework's way. All ways have the same handler and give the same answers.
  */
+import { hasStreams } from "#shared/contract/announcement.js";
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import { RequestBudget } from "../../admission/budget.js";
 import type { Client } from "../../admission/inference.js";
@@ -72,7 +73,7 @@ export function directRoutes(options: DirectOptions): DirectRoutes {
       const owner = admitTo(guard, asking, "infer");
       if (owner instanceof Promise) return owner.then(nothing, nothing);
       const model = fleet.directory.find(name, version);
-      if (model.generator !== undefined || !owner.mayUse(name)) return undefined;
+      if (hasStreams(model) || !owner.mayUse(name)) return undefined;
       const { tenant } = owner;
       if (facts !== undefined) Object.assign(facts, { tenant, route: routeOf(asking.target), model: name, version });
       const budget = owner.budget && new RequestBudget(owner.budget);

@@ -3,16 +3,19 @@
  * flat JSON object instead of tensors. For generators, and any other model whose inputs flat JSON
  * can express.
  */
+import { hasStreams } from "#shared/contract/announcement.js";
 import { fixedError } from "#shared/errors.js";
+import type { Tensor } from "#shared/frame.js";
 import { textBodyLimit } from "../../formats/limits.js";
 import type { Reply } from "../../formats/reply.js";
 import { refuseRepeating } from "../../formats/kserve/text-generation.js";
-import { answerGenerate, textGeneration, textTensor } from "../../formats/kserve/answer.js";
+import { answerGenerate, textGeneration } from "../../formats/kserve/answer.js";
+import { tensorsInParts, textInParts } from "../../formats/kserve/parts.js";
 import { callOf, readerOf, type ModelExchange } from "./exchange.js";
 import { renderGenerate } from "../../formats/kserve/generate-response.js";
 import type { ReadRequest } from "../../formats/kserve/read-request.js";
 import { receiveRequest } from "./receive-request.js";
-import { asEvent, streamText } from "./text-answer.js";
+import { asEvent, streamParts } from "./text-answer.js";
 
 /** @throws InferenceError */
 export async function generateOverHttp(exchange: ModelExchange): Promise<Reply> {
@@ -28,13 +31,15 @@ export async function generateStreamOverHttp(exchange: ModelExchange): Promise<R
   const { model, inference, outgoing } = exchange;
   const call = callOf(exchange, exchange.incoming.headers, readerOf(outgoing));
   const read = await receive(exchange);
+  if (hasStreams(model) && call.background) return answerGenerate(call, read);
   const generation = textGeneration(call, read);
-  if (generation?.request.background === true) return answerGenerate(call, read);
-  if (generation === undefined || generation.stream === false) return asEvent(await answerGenerate(call, read));
-  refuseRepeating(generation);
-  const refusal = await streamText(generation, inference, outgoing, (texts) =>
-    renderGenerate(model, read.id, [textTensor(read, texts, [1])]),
-  );
+  const isWhole = generation === undefined ? model.decoupled !== true : generation.stream === false;
+  if (isWhole) return asEvent(await answerGenerate(call, read));
+  if (generation !== undefined) refuseRepeating(generation);
+  const parts = generation === undefined ? tensorsInParts(call, read) : textInParts(generation, read, [1]);
+  if (parts === undefined) throw fixedError("internal", "usual");
+  const print = (tensors: readonly Tensor[]) => renderGenerate(model, read.id, tensors);
+  const refusal = await streamParts(parts, inference, outgoing, print);
   return refusal && asEvent(refusal);
 }
 

@@ -3,6 +3,8 @@
  * generator with a stream of events.
  */
 import type { IncomingHttpHeaders } from "node:http";
+import { hasStreams } from "#shared/contract/announcement.js";
+import type { Tensor } from "#shared/frame.js";
 import type { Client } from "../../admission/inference.js";
 import { jsonBytesOf } from "../../http/bodies.js";
 import { compress } from "../../http/compress.js";
@@ -12,16 +14,17 @@ import { turnOfItsOwn } from "../../formats/own-turn.js";
 import type { Reply } from "../../formats/reply.js";
 import { refuseRepeating } from "../../formats/kserve/text-generation.js";
 import type { ModelCall } from "../../formats/kserve/call.js";
-import { answerInfer, textGeneration, textTensor } from "../../formats/kserve/answer.js";
+import { answerInfer, textGeneration } from "../../formats/kserve/answer.js";
+import { tensorsInParts, textInParts, type AnswerInParts } from "../../formats/kserve/parts.js";
 import { callOf, readerOf, type CallTerms, type ModelExchange } from "./exchange.js";
 import { renderInfer } from "../../formats/kserve/infer-response.js";
 import { readRequest, type ReadRequest } from "../../formats/kserve/read-request.js";
 import { receiveRequest } from "./receive-request.js";
-import { streamText } from "./text-answer.js";
+import { streamParts } from "./text-answer.js";
 
 /**
- * For events a client has to give the parameter `stream` and to accept events, because Triton's own
- * clients read one response.
+ * For events a client has to accept events, and of a generator to give the parameter `stream`,
+ * because Triton's own clients read one response.
  * @returns undefined if the answer was a stream
  * @throws InferenceError
  */
@@ -32,17 +35,25 @@ export async function inferOverHttp(exchange: ModelExchange): Promise<Reply | un
   const form = inferForm(exchange, headers);
   const terms = { ...form, encoding: headers["content-encoding"] };
   const read = await receiveRequest(exchange, incoming, terms, form.reading);
-  if (model.generator !== undefined && !call.background && acceptsByName(headers, "text/event-stream")) {
-    const generation = textGeneration(call, read);
-    if (generation?.stream === true) {
-      refuseRepeating(generation);
-      // An event cannot hold bytes, so all outputs are JSON.
-      return streamText(generation, inference, outgoing, (texts) =>
-        renderInfer(read.id, model, [], [textTensor(read, texts)]).body.join(""),
-      );
-    }
+  if (hasStreams(model) && !call.background && acceptsByName(headers, "text/event-stream")) {
+    const parts = partsOf(call, read);
+    // An event cannot hold bytes, so all outputs are JSON.
+    const print = (tensors: readonly Tensor[]) => renderInfer(read.id, model, [], tensors).body.join("");
+    if (parts !== undefined) return streamParts(parts, inference, outgoing, print);
   }
   return answerOf(call, read, headers);
+}
+
+/**
+ * @returns undefined for a generation whose client does not ask for a stream
+ * @throws InferenceError
+ */
+function partsOf(call: ModelCall, read: ReadRequest): AnswerInParts | undefined {
+  const generation = textGeneration(call, read);
+  if (generation === undefined) return tensorsInParts(call, read);
+  if (generation.stream !== true) return undefined;
+  refuseRepeating(generation);
+  return textInParts(generation, read);
 }
 
 /**

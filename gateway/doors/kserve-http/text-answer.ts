@@ -1,34 +1,32 @@
-/**
- * Sends the answer of a generator as a stream of the text that each iteration of the generator
- * added.
- */
+/** Sends an answer in parts as a stream of events, one for each part. */
 import type { ServerResponse } from "node:http";
 import type { TokenRecord } from "#shared/contract/generation.js";
+import type { Tensor } from "#shared/frame.js";
 import { cancelUnlessBegun } from "../../generation/leaving.js";
 import { disconnection, isStillThere } from "../../http/disconnect.js";
 import { answerRecords } from "../../generation/read-answer.js";
 import type { Inference } from "../../admission/inference.js";
 import { countReader } from "../../http/opened.js";
 import { openSse } from "../../http/sse.js";
-import type { TextGeneration } from "../../formats/kserve/text-generation.js";
+import type { AnswerInParts } from "../../formats/kserve/parts.js";
 import { errorBody, errorReply, isRefusal } from "../../formats/errors.js";
 import type { Reply } from "../../formats/reply.js";
 
 export const eventStream = { "content-type": "text/event-stream; charset=utf-8" };
 
 /**
- * Admits a generation and sends an event for each record with text. If no record has text, the
- * final record makes the only event, so that every answer has one. The head waits for the first
+ * Admits the request and sends an event for each part of its answer. If a generation has no text,
+ * the final record makes the only event, so that every text has one. The head waits for the first
  * record, which may be a failure with a status of its own.
- * @param print writes the data of an event with these texts, one for each choice
+ * @param print writes the data of an event with these tensors
  * @returns the refusal if the first record is one; undefined if the answer has been sent
  * @throws InferenceError before any part of the answer
  */
-export async function streamText(
-  { request }: TextGeneration,
+export async function streamParts(
+  { request, partOf, empty }: AnswerInParts,
   inference: Inference,
   outgoing: ServerResponse,
-  print: (texts: readonly string[]) => string,
+  print: (tensors: readonly Tensor[]) => string,
 ): Promise<Reply | undefined> {
   countReader(outgoing);
   const disconnected = disconnection(outgoing);
@@ -46,10 +44,10 @@ export async function streamText(
   let isEmpty = true;
   try {
     for (let record: TokenRecord | undefined = first.value; record !== undefined;) {
-      const texts = textsOf(record, request.spec.sampling.choices);
-      if (texts.some((text) => text !== "") || (isEmpty && record.final === true)) {
+      const part = partOf(record) ?? (isEmpty && record.final === true ? empty : undefined);
+      if (part !== undefined) {
         isEmpty = false;
-        if (!(await sse.send({ data: print(texts) }))) return undefined;
+        if (!(await sse.send({ data: print(part) }))) return undefined;
       }
       record = (await records.next()).value ?? undefined;
     }
@@ -66,12 +64,6 @@ export async function streamText(
 function refusalOf(error: unknown): Reply {
   if (!isRefusal(error)) throw error;
   return errorReply(error);
-}
-
-function textsOf(record: TokenRecord, choices: number): string[] {
-  const texts = Array.from({ length: choices }, () => "");
-  for (const { index, text } of record.choices) texts[index] = text;
-  return texts;
 }
 
 /** Puts a whole reply into the form of a stream with one event, and keeps its status. */

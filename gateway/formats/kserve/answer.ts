@@ -2,7 +2,10 @@
  * Answers a call of a model in one piece: admits the request that was read from its body, waits for
  * the outcome, and writes the outcome in the client's form.
  */
+import { readOutputs } from "#shared/contract/answer-record.js";
 import { refusalOf } from "../../admission/inference.js";
+import { cancelOnDisconnect, wholeUnderKey } from "../../generation/leaving.js";
+import { answerRecords } from "../../generation/read-answer.js";
 import { fixedError } from "#shared/errors.js";
 import type { Tensor } from "#shared/frame.js";
 import { errorReply } from "../errors.js";
@@ -30,6 +33,10 @@ export async function answerInfer(call: ModelCall, read: ReadRequest): Promise<R
     return withHeaders(renderInfer(read.id, model, outputs, [textTensor(read, texts)]), headers);
   }
   const request = tensorRequest(call, read);
+  if (model.decoupled === true) {
+    if (!call.background) throw fixedError("unsupported", "decoupledHttp");
+    return acceptedReply((await inference.generate({ ...request, background: true })).id);
+  }
   if (call.background) return acceptedReply(await inference.inferLater(request));
   const outcome = await inference.infer(request);
   if (outcome.kind === "error") return errorReply(refusalOf(outcome));
@@ -43,6 +50,7 @@ export async function answerInfer(call: ModelCall, read: ReadRequest): Promise<R
 export async function answerGenerate(call: ModelCall, read: ReadRequest): Promise<Reply> {
   const { model, inference } = call;
   const generation = textGeneration(call, read);
+  if (model.decoupled === true) return answerDecoupled(call, read);
   if (generation === undefined) {
     const outcome = await inference.infer(tensorRequest(call, read));
     if (outcome.kind === "error") return errorReply(refusalOf(outcome));
@@ -53,6 +61,23 @@ export async function answerGenerate(call: ModelCall, read: ReadRequest): Promis
   const { texts, responses, headers } = await wholeText(generation, inference, call.gone());
   if (generation.stream === true && responses !== 1) return manyResponses();
   return withHeaders(jsonText(renderGenerate(model, read.id, [textTensor(read, texts, [1])])), headers);
+}
+
+/** `generate` gives one response, so it refuses the answer of a run that gives another number. */
+async function answerDecoupled(call: ModelCall, read: ReadRequest): Promise<Reply> {
+  const { model, inference, background } = call;
+  const request = { ...tensorRequest(call, read), background };
+  if (background) return acceptedReply((await inference.generate(request)).id);
+  const gone = call.gone();
+  const stream = await inference.generate(wholeUnderKey(request));
+  cancelOnDisconnect(stream, request, gone);
+  const given: (readonly Tensor[])[] = [];
+  for await (const { outputs } of answerRecords(stream, gone)) {
+    if (outputs !== undefined) given.push(classified(readOutputs(outputs), read.valid.outputs, model));
+  }
+  const [tensors] = given;
+  if (tensors === undefined || given.length > 1) return manyResponses();
+  return withHeaders(jsonText(renderGenerate(model, read.id, tensors)), { "baton-request-id": stream.id });
 }
 
 /**

@@ -4,11 +4,13 @@
  */
 import { afterAll, afterEach, beforeAll } from "vitest";
 import type {
+  StreamingRequest,
   GenerationRequest,
   Inference,
   InferenceOutcome,
   InferenceRequest,
 } from "../../../gateway/admission/inference.js";
+import { isGeneration } from "../../../gateway/admission/inference.js";
 import { buildApp, type AppOptions } from "../../../gateway/app.js";
 import { directoryOf } from "../../../gateway/fleet/models.js";
 import { defaultLimits } from "../../../gateway/formats/limits.js";
@@ -68,7 +70,7 @@ export class TestGateway {
       inference: {
         infer: (request) => this.#infer(request),
         inferLater: () => Promise.reject(new Error("this gateway keeps no outcomes")),
-        generate: (request) => this.#generate(request),
+        generate: (request) => this.#generate(generationOf(request)),
       },
       isReady: () => true,
       limits: defaultLimits,
@@ -155,6 +157,12 @@ export function useGateway(plan: TestGatewayPlan = {}): TestGateway {
 }
 
 /** Gives inputs back as the outputs of the same numbers, if the request asks for these outputs. */
+/** No model of these gateways is decoupled. */
+function generationOf(request: StreamingRequest): GenerationRequest {
+  if (!isGeneration(request)) throw new TypeError("a decoupled request");
+  return request;
+}
+
 function echo({ model, inputs, outputs }: InferenceRequest): InferenceOutcome {
   const tensors = inputs.map((tensor) => ({ ...tensor, name: tensor.name.replace("INPUT", "OUTPUT") }));
   return { kind: "result", tensors: tensors.filter(({ name }) => outputs.includes(name)), version: model.version };

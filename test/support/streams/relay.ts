@@ -42,9 +42,9 @@ export async function startRelayGateway({ lines }: Fleet, graceMs: number): Prom
   const bus = connectBus({ url: `nats://127.0.0.1:${nats.port}`, name: "gateway", log: silentLog });
   const deadlines = new Deadlines({ redis, bus, log: silentLog });
   const readers = new Readers({ redis, graceMs, log: silentLog });
-  const isGenerator = (model: string) => (model === "unknown" ? undefined : model === talker.name);
+  const hasStreams = (model: string) => (model === "unknown" ? undefined : model === talker.name);
   const onEnd = (address: RequestAddress) => deadlines.remove(address);
-  const relay = new Relay({ redis, bus, models: { isGenerator }, readers, onEnd, log: silentLog });
+  const relay = new Relay({ redis, bus, models: { hasStreams }, readers, onEnd, log: silentLog });
   const closing = new AbortController();
   const watching = Promise.all([
     relay.watch(closing.signal),

@@ -1,0 +1,173 @@
+/** A decoupled model answers a request any number of times, over each path that can hold that. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import { iterating } from "../fixtures/iterating.js";
+import { GrpcClient, parameters, type Message } from "../protocols/grpc/client.js";
+import { makeModels } from "../support/fleet/made-model.js";
+import { useFleet } from "../support/fleet/use-fleet.js";
+import { input } from "./ask.js";
+
+const repository = mkdtempSync(join(tmpdir(), "baton-decoupled-"));
+afterAll(() => rmSync(repository, { recursive: true }));
+const models = ["tells", "tells-later", "tells-slowly", "answers-once"];
+makeModels(repository, Object.fromEntries(Object.entries(iterating).filter(([name]) => models.includes(name))));
+const running = useFleet({ repository, models: [], serving: models, gateways: 2, grpc: true });
+
+const opened: GrpcClient[] = [];
+const client = (gateway = 0): GrpcClient =>
+  (opened[gateway] ??= new GrpcClient(running.fleet.gateways[gateway]?.grpc ?? ""));
+afterAll(() => opened.forEach((one) => one.close()));
+
+const totals = (count: number): number[] => Array.from({ length: count }, (_, i) => ((i + 1) * (i + 2)) / 2);
+
+function counting(upTo: number, model = "tells", given: Parameters<typeof parameters>[0] = {}): Message {
+  const contents = { fp32_contents: [upTo] };
+  const name = model === "answers-once" ? "X" : "N";
+  return {
+    model_name: model,
+    id: `to-${upTo}`,
+    inputs: [{ name, datatype: "FP32", shape: [1, 1], contents }],
+    parameters: parameters(given),
+  };
+}
+
+interface InferAnswer {
+  readonly parameters: Readonly<Record<string, { readonly bool_param?: boolean; readonly int64_param?: string }>>;
+  readonly raw_output_contents: readonly Buffer[];
+}
+
+const answerIn = (message: Message): InferAnswer => message["infer_response"] as InferAnswer;
+const valuesIn = (messages: readonly Message[]) =>
+  messages.map((message) => answerIn(message).raw_output_contents[0]?.readFloatLE());
+const finalsIn = (messages: readonly Message[]) =>
+  messages.map((message) => answerIn(message).parameters["triton_final_response"]?.bool_param);
+
+async function ask(message: Message): Promise<readonly Message[]> {
+  const stream = client().stream();
+  stream.send(message);
+  return stream.finish();
+}
+
+async function events(path: string, body: object): Promise<Record<string, unknown>[]> {
+  const response = await fetch(running.url + path, {
+    method: "POST",
+    headers: { accept: "text/event-stream" },
+    body: JSON.stringify(body),
+  });
+  const text = await response.text();
+  return text
+    .split("\n\n")
+    .flatMap((event) => /^data: (.*)$/m.exec(event)?.[1] ?? [])
+    .map((data) => JSON.parse(data) as Record<string, unknown>);
+}
+
+describe("a decoupled model", () => {
+  it("sends an answer for each run over ModelStreamInfer, the last one with its final flag", async () => {
+    const messages = await ask(counting(4));
+    expect([valuesIn(messages), finalsIn(messages)]).toEqual([totals(4), [false, false, false, true]]);
+  });
+
+  it("answers many requests of one stream at the same time, each in its order", async () => {
+    const stream = client().stream();
+    const lengths = [9, 3, 7, 1, 5];
+    for (const length of lengths) stream.send(counting(length));
+    const messages = await stream.finish();
+    for (const length of lengths) {
+      const own = messages.filter((message) => (message["infer_response"] as Message)["id"] === `to-${length}`);
+      expect(valuesIn(own)).toEqual(totals(length));
+    }
+  });
+
+  it("gives the answers that respond_when names, and may give none but the final flag", async () => {
+    expect(valuesIn(await ask(counting(5, "tells-later")))).toEqual(totals(5).slice(2));
+    expect(await ask(counting(2, "tells-later"))).toEqual([]);
+    const [empty, ...more] = await ask(counting(2, "tells-later", { triton_enable_empty_final_response: true }));
+    expect([more, empty && answerIn(empty)]).toEqual([
+      [],
+      expect.objectContaining({
+        raw_output_contents: [],
+        parameters: expect.objectContaining({ triton_final_response: expect.anything() as unknown }) as unknown,
+      }),
+    ]);
+  });
+
+  it("may be no iterative model, and then answers once", async () => {
+    const messages = await ask(counting(21, "answers-once"));
+    expect([valuesIn(messages), finalsIn(messages)]).toEqual([[42], [true]]);
+  });
+
+  it("goes on at another gateway behind the last answer that the client has seen", async () => {
+    const key = { idempotency_key: "told-once" };
+    const first = client(0).stream();
+    first.send(counting(30, "tells-slowly", key));
+    const seen = [...(await first.received(4))].slice(0, 4);
+    first.call.cancel();
+    const second = client(1).stream();
+    second.send(counting(30, "tells-slowly", { ...key, resume_after: 3 }));
+    const rest = await second.finish();
+    expect([...valuesIn(seen), ...valuesIn(rest)]).toEqual(totals(30));
+    expect(answerIn(rest[0] ?? expect.fail("there are more")).parameters["response_index"]?.int64_param).toBe("4");
+  });
+
+  it("stops between two runs when its client leaves", async () => {
+    const stream = client().stream();
+    stream.send(counting(900, "tells-slowly"));
+    await stream.received(2);
+    stream.call.cancel();
+    const open = async () => {
+      const answer = await fetch(`${running.url}/v2/models/tells-slowly/requests`);
+      return ((await answer.json()) as { requests: unknown[] }).requests.length;
+    };
+    await expect.poll(open).toBe(0);
+  });
+
+  it("sends events over HTTP to a client that accepts them", async () => {
+    const body = { id: "e", inputs: [input("N", "FP32", [1, 1], [3])] };
+    expect(await events("/v2/models/tells/infer", body)).toEqual(
+      totals(3).map((total) => ({
+        id: "e",
+        model_name: "tells",
+        model_version: "1",
+        outputs: [{ name: "TOTAL", datatype: "FP32", shape: [1, 1], data: [total] }],
+      })),
+    );
+    const flat = await events("/v2/models/tells/generate_stream", { N: 3 });
+    expect(flat.map(({ TOTAL: total }) => total)).toEqual(totals(3));
+  });
+
+  it("is refused where there is one answer", async () => {
+    const inputs = [input("N", "FP32", [1, 1], [3])];
+    const infer = await fetch(`${running.url}/v2/models/tells/infer`, {
+      method: "POST",
+      body: JSON.stringify({ inputs }),
+    });
+    const text = "HTTP end point doesn't support models with decoupled transaction policy";
+    expect([infer.status, await infer.json()]).toEqual([501, expect.objectContaining({ error: text })]);
+    const unary = await client().call("ModelInfer", counting(3));
+    expect([unary.status, unary.details]).toEqual([
+      12,
+      "ModelInfer RPC doesn't support models with decoupled transaction policy",
+    ]);
+    const generate = (upTo: number) =>
+      fetch(`${running.url}/v2/models/tells/generate`, { method: "POST", body: JSON.stringify({ N: upTo }) });
+    expect(await (await generate(1)).json()).toMatchObject({ model_name: "tells", TOTAL: 1 });
+    expect(await (await generate(3)).json()).toMatchObject({ code: "invalid_argument" });
+  });
+
+  it("runs in the background, and its answers are read later", async () => {
+    const accepted = await fetch(`${running.url}/v2/models/tells/infer`, {
+      method: "POST",
+      headers: { prefer: "respond-async" },
+      body: JSON.stringify({ inputs: [input("N", "FP32", [1, 1], [3])] }),
+    });
+    const { id } = (await accepted.json()) as { readonly id: string };
+    const told = await fetch(`${running.url}/v2/requests/${id}/events`, { headers: { accept: "text/event-stream" } });
+    const records = [...(await told.text()).matchAll(/^data: (.*)$/gm)].map(
+      ([, data]) => JSON.parse(data ?? "") as { readonly outputs: readonly { readonly raw: string }[] },
+    );
+    const values = records.map(({ outputs }) => Buffer.from(outputs[0]?.raw ?? "", "base64").readFloatLE());
+    expect(values).toEqual(totals(3));
+  });
+});
