@@ -22,11 +22,7 @@ export interface AnswerInParts {
 }
 
 /** @param shape of the text in a part; absent: the shape of the input */
-export function textInParts(
-  { request }: TextGeneration,
-  read: ReadRequest,
-  shape?: readonly number[],
-): AnswerInParts {
+export function textInParts({ request }: TextGeneration, read: ReadRequest, shape?: readonly number[]): AnswerInParts {
   const { choices } = request.spec.sampling;
   const none = () => Array.from({ length: choices }, () => "");
   return {

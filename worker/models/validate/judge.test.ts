@@ -68,7 +68,6 @@ describe("judge", () => {
   });
 
   it.each([
-    ["sequence_batching.iterative_sequence", "sequence_batching { iterative_sequence: true }"],
     ["instance_group[0].passive", "instance_group { passive: true }"],
     [
       "optimization.execution_accelerators.gpu_execution_accelerator",
@@ -79,7 +78,6 @@ describe("judge", () => {
       "optimization { execution_accelerators { cpu_execution_accelerator { name: 'openvino' } } }",
     ],
     ["model_operations.op_library_filename", "model_operations { op_library_filename: 'x.so' }"],
-    ["model_transaction_policy.decoupled", "model_transaction_policy { decoupled: true }"],
     ["model_repository_agents.agents", "model_repository_agents { agents { name: 'checksum' } }"],
     [
       "parameters['intra_op_thread_count']",

@@ -185,7 +185,7 @@ describe("the tutorial's configuration", () => {
       "sequence_batching { state { name: 's' initial_state { } } }",
       /^state 's' has an initial_state: write input_name/,
     ],
-    ["sequence_batching { timeout_action: TIMEOUT_REJECT iterative_sequence: true }", /iterative_sequence is not/],
+    ["sequence_batching { timeout_action: TIMEOUT_REJECT iterative_sequence: true }", /^iterative_sequence of m needs the BOOL output/],
   ])("is refused as %j", (text, message) => {
     expect(refusal(text)).toMatch(message);
   });
