@@ -174,7 +174,7 @@ export class StreamInfer {
         return this.#failure(error, named);
       }
       part.end(undefined);
-      const answer = tensorAnswer(call, read, outcome);
+      const answer = await tensorAnswer(call, read, outcome);
       if (terms.resumeAfter === undefined) return writePart(marked(answer, true, index));
       return terms.emptyFinal ? writePart(marked({ ...answer, tensors: [] }, true, index)) : undefined;
     } catch (error) {

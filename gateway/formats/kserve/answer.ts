@@ -11,7 +11,7 @@ import { withHeaders, type Reply } from "../reply.js";
 import { readTextGeneration, type TextGeneration } from "./text-generation.js";
 import { outputTensor } from "./text-tensors.js";
 import type { ModelCall } from "./call.js";
-import { classified } from "./classification.js";
+import { classified, refuseClassesLater } from "./classification.js";
 import { renderGenerate } from "./generate-response.js";
 import { isBinary, renderInfer } from "./infer-response.js";
 import type { ReadRequest } from "./read-request.js";
@@ -30,11 +30,14 @@ export async function answerInfer(call: ModelCall, read: ReadRequest): Promise<R
     return withHeaders(renderInfer(read.id, model, outputs, [textTensor(read, texts)]), headers);
   }
   const request = tensorRequest(call, read);
-  if (call.background) return acceptedReply(await inference.inferLater(request));
+  if (call.background) {
+    refuseClassesLater(outputs);
+    return acceptedReply(await inference.inferLater(request));
+  }
   const outcome = await inference.infer(request);
   if (outcome.kind === "error") return errorReply(refusalOf(outcome));
   const { version, step } = outcome;
-  const tensors = classified(outcome.tensors, outputs, model);
+  const tensors = await classified(outcome.tensors, outputs, model);
   const printed = await printer.printLarge(tensors.filter((tensor) => !isBinary(outputs, tensor)));
   return renderInfer(read.id, { name: model.name, version }, outputs, tensors, step, printed);
 }
