@@ -7,7 +7,7 @@ import { setImmediate } from "node:timers/promises";
 /** The elements of an output of numbers. */
 export type Elements = ArrayLike<number> | ArrayLike<bigint>;
 
-/** Elements to compare, or places to sort, in one turn of the event loop. */
+/** Elements to look at in one turn of the event loop. */
 const IN_A_TURN = 131_072;
 
 /** Counts the work of an answer, and gives the event loop a turn after each part of it. */

@@ -12,7 +12,7 @@ const MAX_BYTES = 65_536;
 /** By the name of the output: the name of each class, a line each in the file. */
 export type Labels = ReadonlyMap<string, readonly string[]>;
 
-/** @throws LoadError if a file is missing, no text, or outside the model's directory, or too large */
+/** @throws LoadError if a file is missing, too large, no text, or outside the model's directory */
 export async function readLabels(directory: string, config: Pick<ModelConfig, "output">): Promise<Labels> {
   const labels = new Map<string, readonly string[]>();
   let left = MAX_BYTES;

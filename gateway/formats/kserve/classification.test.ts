@@ -1,4 +1,3 @@
-import { setImmediate } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { servedModel } from "../../../test/fixtures/served-models.js";
 import { checkClassification, classified, limitClasses, refuseClassesLater } from "./classification.js";
@@ -67,17 +66,17 @@ describe("classes in place of a tensor", () => {
     // Each element is larger than all before it, so each goes into the list of the largest.
     const values = Float32Array.from({ length: 4_000_000 }, (_, i) => i);
     let turns = 0;
-    let isOver = false;
-    const turning = (async () => {
-      for (; !isOver; turns++) await setImmediate();
-    })();
+    let next = setImmediate(turn);
+    function turn(): void {
+      turns++;
+      next = setImmediate(turn);
+    }
     const [found] = await classified(
       [{ name: "Y", datatype: "FP32", shape: [values.length], data: Buffer.from(values.buffer) }],
       [{ name: "Y", binary: false, classes: 3 }],
       model,
     );
-    isOver = true;
-    await turning;
+    clearImmediate(next);
     expect(textsIn(found?.data ?? Buffer.alloc(0))).toEqual(
       [3_999_999, 3_999_998, 3_999_997].map((i) => `${i}.000000:${i}`),
     );

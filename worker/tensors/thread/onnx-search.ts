@@ -31,9 +31,9 @@ const messages = {
 } as const;
 
 /**
- * A model's output strings come from its inputs, which are UTF-8, and from its file. So only a model
- * whose file holds other bytes can give them out, and ONNX Runtime for Node would turn them into
- * U+FFFD.
+ * A model's output strings come from its inputs, which are UTF-8, and from its file. So only a
+ * model whose file holds other bytes can give them out, and ONNX Runtime for Node would turn them
+ * into U+FFFD.
  *
  * @param file a whole ONNX file
  * @returns whether the file holds strings that are not UTF-8; also true if the file is unreadable
