@@ -41,7 +41,7 @@ import { StreamWork } from "./streams/work.js";
 import { ReplyPublisher } from "./lane/publish.js";
 import { laneContext, RunningLane, type LaneContext, type LaneSettings, type LaneWork } from "./lane/lane.js";
 import { FIRST_RESPONSE } from "./models/validate/figures.js";
-import type { LoadedModel, LoadReport } from "./load-models.js";
+import { sessionsOf, type LoadedModel, type LoadReport } from "./load-models.js";
 import { OutageGuard } from "./lane/outage-guard.js";
 import { Liveness } from "./liveness/liveness.js";
 import { WorkerMeter } from "./liveness/load.js";
@@ -269,7 +269,7 @@ export class FleetMember {
       clocks,
       maxIdleMs: model.serving.maxIdleMs,
       history: model.kind === "generator" ? 1 : model.serving.history,
-      inBatches: model.kind === "tensors",
+      instances: model.kind === "generator" ? undefined : sessionsOf(model),
       outageGuard,
       stateCacheBytes: config.BATON_STATE_CACHE_BYTES,
       room: reading.room,

@@ -54,10 +54,11 @@ export async function loadModels(
   ) => {
     try {
       const since = performance.now();
+      // First, because nothing closes a loaded model if a later line fails.
+      const bytes = await weightBytes(file);
       const model = await load();
       const loadMs = performance.now() - since;
-      const bytes = (await weightBytes(file)) * sessionsOf(model);
-      loaded.push({ ...model, served: { ...model.served, weightBytes: bytes }, figures, loadMs });
+      loaded.push({ ...model, served: { ...model.served, weightBytes: bytes * sessionsOf(model) }, figures, loadMs });
     } catch (error) {
       failed.push({ name, version, reason: error instanceof Error ? withoutPaths(error.message) : String(error) });
     }
@@ -99,8 +100,8 @@ function missing({ BATON_MODELS = [] }: WorkerConfig, scanned: readonly ScannedM
   }));
 }
 
-/** How many sessions hold the model's weights. */
-function sessionsOf(model: LoadedModel): number {
+/** How many sessions hold the model's weights, and so how many batches run side by side. */
+export function sessionsOf(model: LoadedModel): number {
   return model.kind === "tensors" ? 1 + (model.serving.others?.length ?? 0) : 1;
 }
 

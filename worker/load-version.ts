@@ -12,6 +12,7 @@ import type { Labels } from "./models/labels.js";
 import { configJson } from "./models/pbtxt/config-json.js";
 import { resolveModel } from "./models/resolve.js";
 import type { FoundModel, GoodVersion } from "./models/scan.js";
+import { readWarmUpFiles } from "./models/warm-up-files.js";
 import { readConstants } from "./models/validate/constants.js";
 import { configuredOptions } from "./onnx/session-options.js";
 import type { Placement } from "./onnx/providers.js";
@@ -56,7 +57,8 @@ export async function loadVersion(
     executeDelayMs: Number(found.config.parameters["execute_delay_ms"]?.string_value ?? 0),
   };
   const named = found.config.cc_model_filenames;
-  const capabilities = Object.keys(named).length === 0 ? [] : await computeCapabilities(process.env);
+  const mayName = Object.keys(named).length > 0 && onCpu < places.length;
+  const capabilities = mayName ? await computeCapabilities(process.env) : [];
   const [first, ...further] = places.map((placement): TensorOptions => {
     const name = fileName(placement, named, capabilities);
     const modelFile = name === undefined ? file : cardFiles.get(name.capability);
@@ -80,13 +82,14 @@ export async function loadVersion(
     const serving = { ...facts, version, host, ...(others.length > 0 && { others }) };
     const plain = servedOf(complete, host.graph, version, digest, printed, places.length);
     const served = { ...plain, outputs: plain.outputs.map((output) => labelled(output, found.labels)) };
+    const warmUpFiles = await readWarmUpFiles(found.directory, complete);
     const tried: string[] = [];
     for (const [i, options] of [first, ...further].entries()) {
       const instance = { ...serving, host: others[i - 1] ?? host };
       const isNew = places.findIndex(({ gpu }) => gpu === options.placement.gpu) === i;
       if (isNew)
         tried.push(...(await compareWithCpu(instance, served, options, settings.BATON_GPU_TOLERANCE, onFatal)));
-      await runSamples(samplesOf(instance, served, complete, found.warmUpFiles));
+      await runSamples(samplesOf(instance, served, complete, warmUpFiles));
       tried.push(...(await warmUp(instance, served, found.warmUp)));
     }
     const isNamed = places.some((placement) => fileName(placement, named, capabilities) !== undefined);
@@ -129,6 +132,12 @@ export function fileName(
   return capability === undefined || file === undefined ? undefined : { capability, file };
 }
 
+/**
+ * Files of `cc_model_filenames` do not count, because each is the same model, built for a card.
+ * Workers with different cards serve the model together, and may lack the files of other cards.
+ *
+ * @param file the default file
+ */
 async function digestOf(config: string, file: string): Promise<string> {
   const hash = createHash("sha256").update(config);
   for await (const chunk of createReadStream(file)) hash.update(chunk as Buffer);

@@ -11,6 +11,7 @@ import type { JobRequest } from "../admission/submit-job.js";
 import type { ModelDirectory } from "../fleet/models.js";
 import type { Limits } from "../formats/limits.js";
 import { readBoolean } from "../generation/parameters.js";
+import { refuseClassesLater } from "../formats/kserve/classification.js";
 import type { RequestReader } from "../formats/kserve/request-reader.js";
 import type { ReadRequest } from "../formats/kserve/read-request.js";
 import { tensorRequest } from "../formats/kserve/tensor-request.js";
@@ -86,6 +87,7 @@ export async function prepare(
   const read = await reader.read(body, body.length, reading, stillWanted);
   if (model.decoupled === true) throw fixedError("unsupported", "decoupledJob");
   if (model.generator !== undefined) return prepareText({ ...context, limits }, type, read, options, waitMs);
+  refuseClassesLater(read.valid.outputs);
   const leveled = withLevel(read, model, options);
   const request = tensorRequest({ ...context, limits }, leveled);
   const shown = { as: "tensors", id: read.id, outputs: type === "infer" ? read.valid.outputs : [] } as const;

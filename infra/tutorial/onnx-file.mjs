@@ -25,7 +25,7 @@ function varint(value) {
 const number = (field, value) => Buffer.concat([varint(field << 3), varint(value)]);
 
 /** @type {(field: number, ...parts: (Buffer | string)[]) => Buffer} */
-function nested(field, ...parts) {
+export function nested(field, ...parts) {
   const body = Buffer.concat(parts.map((part) => Buffer.from(part)));
   return Buffer.concat([varint((field << 3) | 2), varint(body.length), body]);
 }
@@ -54,6 +54,23 @@ export function initializer(name, dims, values) {
     number(2, values instanceof Float32Array ? FLOAT : INT64),
     nested(8, name),
     nested(9, data),
+  );
+}
+
+/**
+ * An initializer whose values are the first bytes of a file beside the model.
+ * @param {string} name
+ * @param {readonly number[]} dims
+ * @param {string} location
+ */
+export function external(name, dims, location) {
+  return nested(
+    5,
+    ...dims.map((dim) => number(1, dim)),
+    number(2, FLOAT),
+    nested(8, name),
+    nested(13, nested(1, "location"), nested(2, location)),
+    number(14, 1),
   );
 }
 

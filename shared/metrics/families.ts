@@ -82,7 +82,10 @@ const batches = {
   ]),
   baton_queue_seconds: histogram(requests, "Time from admission to the run, of results.", ofModel),
   baton_step_seconds: histogram(requests, "Time from admission to commit, of results.", ofModel),
-  baton_model_busy_seconds_total: counter("Time in which a run was under way.", ofModel),
+  baton_model_busy_seconds_total: counter(
+    "Time in which a run was under way, a part of it for each instance.",
+    ofModel,
+  ),
   baton_window_error_seconds: histogram(fast, "Actual less configured wait of batches that the delay closed.", ofModel),
   baton_commits_total: counter("Requests that went through a commit, by their fate.", [...ofModel, "fate"]),
   baton_commit_duration_seconds: histogram(fast, "Time of a commit of one or more requests, retries included."),

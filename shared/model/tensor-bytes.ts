@@ -33,3 +33,13 @@ export function stringsEnd(data: Uint8Array, from: number, count: number): numbe
   }
   return at <= data.length ? at : undefined;
 }
+
+/**
+ * Returns the arguments for a typed array over `data`. A typed array needs aligned bytes, and a
+ * tensor may begin anywhere in a frame, so this copies unaligned bytes once.
+ * @param size of an element, in bytes
+ */
+export function spanOf(data: Uint8Array, size: number): [ArrayBufferLike, number, number] {
+  const view = data.byteOffset % size === 0 ? data : new Uint8Array(data);
+  return [view.buffer, view.byteOffset, Math.floor(data.length / size)];
+}

@@ -92,6 +92,19 @@ describe("label_filename", () => {
     ]);
   });
 
+  it("refuses classes in an answer that comes later", async () => {
+    const outputs = [{ name: "Y", parameters: { classification: 2 } }];
+    const asked = { inputs: [input("X", "FP32", [2, 3], rows)], outputs };
+    const refusal = async (path: string, body: unknown) => {
+      const call = { method: "POST", headers: { prefer: "respond-async" }, body: JSON.stringify(body) };
+      const answer = await fetch(`${running.url}/v2/models/labelled/${path}`, call);
+      return [answer.status, ((await answer.json()) as { error: string }).error];
+    };
+    const later = [400, expect.stringMatching(/^'classification' is not supported for a job or a request in the/)];
+    expect(await refusal("infer", asked)).toEqual(later);
+    expect(await refusal("jobs", { infer: asked })).toEqual(later);
+  });
+
   it("does the same over gRPC", async () => {
     const client = new GrpcClient(running.fleet.gateways[0]?.grpc ?? "");
     const infer = (classes: number) =>

@@ -57,6 +57,16 @@ describe("instancePlaces", () => {
   ])("%s", (_, device, groups, places) => {
     expect(instancePlaces(device, groups)).toEqual(places);
   });
+
+  it("are limited by their number in this worker, whichever GPUs the worker sees", () => {
+    const placesOf = (device: Device, groups: ReturnType<typeof group>[]) => instancePlaces(device, groups)[0].length;
+    expect(placesOf(cuda(0), [group("KIND_GPU", 32)])).toBe(32);
+    expect(placesOf(chosen, [group("KIND_GPU", 32, [0, 1, 2])])).toBe(32);
+    expect(() => placesOf(cuda(0), [group("KIND_GPU", 11, [0, 1, 2])])).toThrow(
+      "instance_group asks for 33 instances in each worker, but the most are 32",
+    );
+    expect(() => placesOf(cpu, [group("KIND_CPU", 2 ** 31 - 1)])).toThrow("2147483647 instances");
+  });
 });
 
 it.each<[Provider, Provider[], Provider[]]>([

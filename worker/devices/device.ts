@@ -2,6 +2,7 @@
 import type { InstanceGroup } from "#shared/model/config.js";
 import { onCpu, type Placement, type Provider } from "../onnx/providers.js";
 import type { TurnMemory } from "../onnx/turns.js";
+import { LoadError } from "../thread/load-error.js";
 
 export interface Device {
   /** The place of a model whose configuration names none. */
@@ -36,17 +37,26 @@ export interface WantedInstances extends WantedPlace {
 /** The place of each instance of a model. */
 export type Places = readonly [Placement, ...Placement[]];
 
+/** Most instances of a model in a worker: each has a thread, a session, and a copy of the model. */
+const MOST_INSTANCES = 32;
+
 /**
  * The places for all instances of a model, the preferred places first. The next ones are for a
  * worker that cannot load the model there.
  *
  * @param groups empty for a model without an instance group
+ * @throws LoadError if there are too many of them
  */
 export function instancePlaces(device: Device, groups: readonly WantedInstances[]): readonly [Places, ...Places[]] {
-  const each = groups.flatMap((group) =>
-    cardsOf(device, group).flatMap((gpus) =>
-      Array.from({ length: group.count }, () => placementsOf(device, { ...group, gpus })),
-    ),
+  const wanted = groups.map((group) => ({ ...group, cards: cardsOf(device, group) }));
+  const asked = wanted.reduce((sum, { count, cards }) => sum + count * cards.length, 0);
+  if (asked > MOST_INSTANCES) {
+    throw new LoadError(
+      `instance_group asks for ${asked} instances in each worker, but the most are ${MOST_INSTANCES}`,
+    );
+  }
+  const each = wanted.flatMap(({ cards, ...group }) =>
+    cards.flatMap((gpus) => Array.from({ length: group.count }, () => placementsOf(device, { ...group, gpus }))),
   );
   const [first = placementsOf(device, undefined), ...others] = each;
   const preferred: Places = [first[0], ...others.map(([place]) => place)];

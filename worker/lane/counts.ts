@@ -54,10 +54,10 @@ export interface CountedModel {
   readonly model: string;
   readonly version: string;
   readonly streams?: boolean | undefined;
-  /** Whether its runs are batches of requests; absent: unless it answers token by token. */
-  readonly inBatches?: boolean | undefined;
   /** Whether the model has sequences, and so states and checkpoints; absent: yes. */
   readonly sequences?: boolean | undefined;
+  /** How many batches run side by side; absent: one, or none if the model gives streams. */
+  readonly instances?: number | undefined;
 }
 
 interface StateCells {
@@ -89,10 +89,7 @@ export class ModelCounts implements LookUpCounts {
   /** Undefined for a generator, whose runs are no batches. */
   readonly batches: BatchCounts | undefined;
 
-  constructor(
-    { model, version, streams, inBatches = streams !== true, sequences = true }: CountedModel,
-    cells: Cells = ofProcess,
-  ) {
+  constructor({ model, version, streams, sequences = true, instances }: CountedModel, cells: Cells = ofProcess) {
     const labels = cells.modelLabels(model, version);
     const one = (name: FamilyName) => cells.counter(name, labels);
     const each = <Word extends string>(name: FamilyName, label: string, words: readonly Word[]) =>
@@ -121,7 +118,8 @@ export class ModelCounts implements LookUpCounts {
     this.#recovery = cells.histogram("baton_recovery_seconds", labels);
     this.#show = (name, read, more) => cells.show(name, { ...labels, ...more }, read);
     this.report = new ModelReport({ model, version });
-    this.batches = inBatches ? new BatchCounts(cells, labels, this.report) : undefined;
+    const runsBatches = instances !== undefined || streams !== true;
+    this.batches = runsBatches ? new BatchCounts(cells, labels, this.report, instances ?? 1) : undefined;
   }
 
   /** Shows a value of the worker that each page reads anew. */
@@ -219,8 +217,9 @@ export class BatchCounts {
   /** Undefined unless the model's configuration sets its buckets, because Triton has it off. */
   readonly #firstMs: Buckets | undefined;
   readonly #report: ModelReport;
+  readonly #instances: number;
 
-  constructor(cells: Cells, labels: Readonly<Record<string, string>>, report: ModelReport) {
+  constructor(cells: Cells, labels: Readonly<Record<string, string>>, report: ModelReport, instances: number) {
     const one = (name: FamilyName) => cells.counter(name, labels);
     this.#cells = cells;
     this.#runs = one("nv_inference_exec_count");
@@ -241,16 +240,19 @@ export class BatchCounts {
     const isAsked = cells.boundsOf(FIRST_RESPONSE, labels) !== undefined;
     this.#firstMs = isAsked ? cells.histogram(FIRST_RESPONSE, labels) : undefined;
     this.#report = report;
+    this.#instances = instances;
   }
 
-  /** Counts a run of the model, with or without success. */
+  /** Counts a run of one of the model's instances, with or without success. */
   ran(rows: number, inputMs: number, ranMs: number): void {
     const cells = this.#cells;
     this.#report.ran(rows, inputMs, ranMs);
-    this.#report.busy(ranMs);
+    // All instances together are busy for no more than the time that passes.
+    const busyMs = ranMs / this.#instances;
+    this.#report.busy(busyMs);
     cells.add(this.#runs);
     cells.observe(this.#runRows, rows);
-    cells.add(this.#busySeconds, seconds(ranMs));
+    cells.add(this.#busySeconds, seconds(busyMs));
   }
 
   /** Counts the time in which the outputs of a run were taken apart. */

@@ -45,8 +45,8 @@ export interface LaneSettings {
   readonly maxIdleMs: number | undefined;
   /** How many checkpoints to keep of a sequence, the newest included; undefined stands for one. */
   readonly history?: number | undefined;
-  /** Whether a tensor model's batches run the requests; absent for a generator. */
-  readonly inBatches?: boolean;
+  /** How many batches of the model run side by side; absent: one. */
+  readonly instances?: number | undefined;
   /** All lanes of this process share one guard. */
   readonly outageGuard: OutageGuard;
   /** How many models this worker serves. */
@@ -120,11 +120,10 @@ const OWNED_LIMIT = 1_000;
 /** Makes the shared parts of a model's lanes, without connecting. */
 export function laneContext(settings: LaneSettings): LaneContext {
   const { queue, bus, replies, clocks, maxIdleMs, history, outageGuard, models, living, traces, log } = settings;
-  const { world = realWorld } = settings;
+  const { instances, world = realWorld } = settings;
   const { model, version, streams } = queue;
   const hasStates = maxIdleMs !== undefined;
-  const inBatches = settings.inBatches ?? streams !== true;
-  const counts = new ModelCounts({ model, version, streams, inBatches, sequences: hasStates });
+  const counts = new ModelCounts({ model, version, streams, sequences: hasStates, instances });
   const states = new States(queue, settings.stateCacheBytes, settings.sleeping, world, counts);
   const holdings = new Holdings(settings.room, world, (jobs) => counts.report.holds(jobs));
   if (hasStates) counts.show("baton_state_cache_bytes", () => states.cachedBytes);

@@ -16,7 +16,6 @@ import { LoadError } from "../thread/load-error.js";
 import { modelConfig } from "./pbtxt/schema.js";
 import { defaultMessage, MAX_CONFIG_BYTES } from "./pbtxt/text-format.js";
 import { genuine, readConfigText, rewriteValues, type ReadConfig } from "./validate/tutorial.js";
-import { readWarmUpFiles, type WarmUpFiles } from "./warm-up-files.js";
 import { validateConfig } from "./validate/validate.js";
 
 const CONFIG = "config.pbtxt";
@@ -53,7 +52,6 @@ export interface FoundModel {
   readonly stateNames: ReadonlySet<string>;
   /** Batch sizes to run before the worker serves the model. */
   readonly warmUp: readonly number[];
-  readonly warmUpFiles: WarmUpFiles;
   readonly labels: Labels;
   /**
    * A sentence for each deviation from the written configuration: fields read as others, fields
@@ -150,7 +148,6 @@ async function scanModel(
   validateConfig(config, gpus);
   const unheard = judge(written);
   const { initialStates, warnings: lacking } = await readInitialStates(directory, config);
-  const warmUpFiles = await readWarmUpFiles(directory, config);
   const labels = await readLabels(directory, config);
   const versions: ScannedVersion[] = [];
   for (const version of chosen) versions.push(await scanVersion(directory, version, config));
@@ -165,7 +162,6 @@ async function scanModel(
     initialStates,
     stateNames,
     warmUp,
-    warmUpFiles,
     labels,
     warnings: [...warnings, ...unheard, ...lacking],
   };

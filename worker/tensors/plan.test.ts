@@ -100,9 +100,11 @@ describe("a sequence with a step under way", () => {
     return plan.kind === "run" ? `${plan.batch.map(({ name }) => name).join(" ")} ${plan.closedBy}` : plan;
   };
 
-  it("ends a batch, and waits itself", () => {
-    expect(planned(["a", "c", "b", "d"])).toBe("a c sequence");
-    expect(planned(["b", "a"])).toEqual({ kind: "wait", until: 70 });
+  it("lets the steps of other sequences overtake its next step, which waits", () => {
+    expect(planned(["a", "c", "b", "d"])).toBe("a c d delay");
+    expect(planned(["b", "a"])).toBe("a delay");
+    expect(planned(["b", "a", "c", "b", "d", "e"])).toBe("a c d e full");
+    expect(planned(["b", "b"])).toEqual({ kind: "wait", until: 70 });
   });
 });
 

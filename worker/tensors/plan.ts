@@ -48,8 +48,8 @@ const none: ReadonlySet<string> = new Set();
  * @param waiting oldest first. A request that does not fit ends the batch, and no request overtakes
  * it.
  * @param suspects oldest first
- * @param busy sequences that have a step in a batch under way. Their next step waits, because two
- * instances of a model run side by side.
+ * @param busy sequences that have a step in a batch under way. Their next steps wait, because two
+ * instances of a model run side by side, and all other requests overtake these steps.
  * @param now on `performance.now()`'s clock, like all times here
  */
 export function planBatch<C extends Candidate>(
@@ -63,13 +63,13 @@ export function planBatch<C extends Candidate>(
   if (expired.length > 0) return { kind: "expire", expired };
   const [suspect] = suspects;
   if (suspect !== undefined) return { kind: "alone", suspect };
-  const [oldest] = waiting;
-  if (oldest === undefined) return { kind: "wait", until: Infinity };
-  if (oldest.sequence !== undefined && busy.has(oldest.sequence)) {
-    return { kind: "wait", until: Math.min(...waiting.map(({ expiresAt }) => expiresAt)) };
-  }
+  const soonest = waiting.reduce((until, { expiresAt }) => Math.min(until, expiresAt), Infinity);
+  const free =
+    busy.size === 0 ? waiting : waiting.filter(({ sequence: name }) => name === undefined || !busy.has(name));
+  const [oldest] = free;
+  if (oldest === undefined) return { kind: "wait", until: soonest };
 
-  const { batch, closedBy, preferredPrefix, preferredBy } = gather(waiting, oldest, limits, busy);
+  const { batch, closedBy, preferredPrefix, preferredBy } = gather(free, oldest, limits);
   const closed = closedBy !== undefined;
   const due = oldest.arrivedAt + limits.maxDelayMs;
   const inTime = limits.maxDelayMs === 0 || now < due;
@@ -82,7 +82,7 @@ export function planBatch<C extends Candidate>(
     const late = limits.maxDelayMs > 0 && { lateMs: now - due };
     return { kind: "run", batch, closed, closedBy: "delay", ...late };
   }
-  return { kind: "wait", until: Math.min(due, ...waiting.map(({ expiresAt }) => expiresAt)) };
+  return { kind: "wait", until: Math.min(due, soonest) };
 }
 
 /**
@@ -123,7 +123,6 @@ function gather<C extends Candidate>(
   waiting: readonly C[],
   oldest: C,
   { maxBatchSize, preferred, enough = Infinity }: BatchLimits,
-  busy: ReadonlySet<string>,
 ): Gathered<C> {
   const most = Math.max(1, maxBatchSize);
   const target = preferred.at(-1) ?? most;
@@ -139,7 +138,7 @@ function gather<C extends Candidate>(
       if (rows + candidate.rows > most) return gathered(full);
       if (candidate.shapeKey !== oldest.shapeKey) return gathered("shape");
       const { sequence } = candidate;
-      if (sequence !== undefined && (sequences.has(sequence) || busy.has(sequence))) return gathered("sequence");
+      if (sequence !== undefined && sequences.has(sequence)) return gathered("sequence");
     }
     batch.push(candidate);
     rows += candidate.rows;

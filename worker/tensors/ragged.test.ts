@@ -32,6 +32,20 @@ describe("inputs that the worker makes", () => {
     expect(made(kind, "FP32")).toEqual({ shape, values });
   });
 
+  it("have no list of numbers if only their size means something", () => {
+    // A list of as many numbers would not fit into the heap.
+    const count = 2 ** 28;
+    const [made] = makeInputs(
+      { kind: "BATCH_MAX_ELEMENT_COUNT_AS_SHAPE", names: ["A"], datatype: "INT32", source: "X" },
+      [
+        [1, 2],
+        [1, count],
+      ],
+      true,
+    );
+    expect([made?.shape, made?.data[0]?.length]).toEqual([[count], 4 * count]);
+  });
+
   it("have the whole shape of a request without rows", () => {
     expect(made("BATCH_ITEM_SHAPE", "INT32", false)).toEqual({ shape: [3, 3], values: shapes.flat() });
   });

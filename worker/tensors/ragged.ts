@@ -40,10 +40,7 @@ export function raggedOf({ input, output, batch_input, batch_output }: ModelConf
   const made = batch_input.map(({ kind, target_name: names, data_type, source_input: [source = ""] }) => {
     return { kind, names, datatype: kserveType(data_type), source };
   });
-  const dimsOf = (target: string): readonly number[] => {
-    const found = output.find(({ name }) => name === target);
-    return found?.reshape?.shape ?? found?.dims ?? [];
-  };
+  const dimsOf = (target: string) => output.find(({ name }) => name === target)?.dims ?? [];
   const scattered = batch_output.flatMap(({ target_name: names, source_input: [source = ""] }) =>
     names.map((name) => [name, { source, dims: dimsOf(name) }] as const),
   );
@@ -80,7 +77,7 @@ export function makeInputs(
   rows: boolean,
 ): Pieces[] {
   const { shape, values } = valuesOf(kind, shapes, rows);
-  const data = Buffer.alloc(4 * values.length);
+  const data = Buffer.alloc(4 * elementCount(shape));
   for (const [i, value] of values.entries()) {
     if (datatype === "FP32") data.writeFloatLE(value, 4 * i);
     else data.writeInt32LE(value, 4 * i);
@@ -90,6 +87,7 @@ export function makeInputs(
 
 interface Values {
   readonly shape: readonly number[];
+  /** Absent values are zeros. */
   readonly values: readonly number[];
 }
 
@@ -105,7 +103,7 @@ function valuesOf(kind: BatchInput["kind"], shapes: readonly (readonly number[])
       return inRow([0, ...sums(counts)]);
     case "BATCH_MAX_ELEMENT_COUNT_AS_SHAPE":
       // Only the size means something.
-      return inRow(Array<number>(Math.max(...counts)).fill(0));
+      return { shape: [counts.reduce((most, count) => Math.max(most, count), 0)], values: [] };
     case "BATCH_ITEM_SHAPE":
     case "BATCH_ITEM_SHAPE_FLATTEN": {
       const items = shapes.flatMap((shape) => {

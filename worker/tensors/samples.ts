@@ -8,12 +8,10 @@ import type { Tensor } from "#shared/frame.js";
 import { kserveType, type ModelConfig, type ModelWarmup, type WarmupInput } from "#shared/model/config.js";
 import { datatypeBytes, elementCount } from "#shared/model/datatype.js";
 import type { Held } from "../lane/holdings.js";
+import { MAX_INPUT_BYTES, type WarmUpFiles } from "../models/warm-up-files.js";
 import { LoadError } from "../thread/load-error.js";
 import { madeUp, randomTensor } from "./made-up.js";
 import type { ServingModel } from "./serving.js";
-
-/** The contents of files, by their names in the configuration. */
-type Files = ReadonlyMap<string, Buffer>;
 
 /** What a model runs before it serves, by its configuration. */
 export interface Sample {
@@ -30,7 +28,7 @@ export function samplesOf(
   model: ServingModel,
   served: ServedModel,
   { model_warmup }: Pick<ModelConfig, "model_warmup">,
-  files: Files,
+  files: WarmUpFiles,
 ): Sample[] {
   return model_warmup.filter(({ batch_size: size }) => size > 0).map((one) => sampleOf(model, served, one, files));
 }
@@ -39,14 +37,14 @@ function sampleOf(
   model: ServingModel,
   served: ServedModel,
   { name, batch_size, count, inputs }: ModelWarmup,
-  files: Files,
+  files: WarmUpFiles,
 ): Sample {
   const failed = (why: string) => new LoadError(`failed to run warmup sample '${name}': ${why}`);
   const most = Math.max(1, served.maxBatchSize);
   if (batch_size > most) throw failed(`its batch_size ${batch_size} is more than ${most}`);
   const listed = Object.keys(inputs);
   const missing = served.inputs
-    .filter(({ name: one, optional }) => optional !== true && inputs[one] === undefined)
+    .filter(({ name: one, optional }) => optional !== true && !Object.hasOwn(inputs, one))
     .map((spec) => `'${spec.name}'`);
   if (missing.length > 0) throw failed(`missing required input(s) [${missing.join(",")}]`);
   const specs = specsOf(model, served);
@@ -89,7 +87,7 @@ function tensorOf(
   { name, datatype, dims: specDims }: TensorSpec,
   { data_type, dims, zero_data, random_data, input_data_file: file }: WarmupInput,
   rows: boolean,
-  files: Files,
+  files: WarmUpFiles,
   failed: Failed,
 ): Tensor {
   if (data_type === "TYPE_INVALID" || kserveType(data_type) !== datatype) {
@@ -118,9 +116,6 @@ function tensorOf(
   }
   return { name, datatype, shape, data: Buffer.alloc(bytes) };
 }
-
-/** Most bytes of an input, as of a file. */
-const MAX_INPUT_BYTES = 256 << 20;
 
 function checkShape(served: ServedModel, spec: TensorSpec, { shape }: Tensor, failed: Failed): void {
   const wanted = fullShape(served, spec);

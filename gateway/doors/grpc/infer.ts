@@ -113,12 +113,12 @@ async function answerWhole({ call, read }: ReadCall, exchange: Exchange, client:
 }
 
 /** @param outcome of a tensor model */
-export function tensorAnswer(
+export async function tensorAnswer(
   { model }: ModelCall,
   { id, valid }: ReadRequest,
   { version, tensors: given, step }: { version: string; tensors: readonly Tensor[]; step?: number | undefined },
-): InferAnswer {
+): Promise<InferAnswer> {
   const parameters = step === undefined ? undefined : { sequence_step: step };
-  const tensors = classified(given, valid.outputs, model);
+  const tensors = await classified(given, valid.outputs, model);
   return { model: model.name, version, id, tensors, ...(parameters && { parameters }) };
 }

@@ -178,7 +178,7 @@ export class StreamInfer {
         return this.#failure(error, named);
       }
       part.end(undefined);
-      const answer = tensorAnswer(call, read, outcome);
+      const answer = await tensorAnswer(call, read, outcome);
       if (terms.resumeAfter === undefined) return writePart(marked(answer, true, index));
       return terms.emptyFinal ? writePart(marked({ ...answer, tensors: [] }, true, index)) : undefined;
     } catch (error) {
@@ -207,7 +207,7 @@ export class StreamInfer {
           const record = readRecord(raw);
           index = raw.index;
           const isFinal = record.final === true;
-          const given = partOf(record) ?? (isFinal && isEmpty ? empty : undefined);
+          const given = (await partOf(record)) ?? (isFinal && isEmpty ? empty : undefined);
           if (given !== undefined || (isFinal && terms.emptyFinal)) {
             isEmpty = false;
             // A message that only says that the answer is complete has no outputs.

@@ -44,7 +44,7 @@ export async function streamParts(
   let isEmpty = true;
   try {
     for (let record: TokenRecord | undefined = first.value; record !== undefined;) {
-      const part = partOf(record) ?? (isEmpty && record.final === true ? empty : undefined);
+      const part = (await partOf(record)) ?? (isEmpty && record.final === true ? empty : undefined);
       if (part !== undefined) {
         isEmpty = false;
         if (!(await sse.send({ data: print(part) }))) return undefined;

@@ -14,7 +14,7 @@ import { withHeaders, type Reply } from "../reply.js";
 import { readTextGeneration, type TextGeneration } from "./text-generation.js";
 import { outputTensor } from "./text-tensors.js";
 import type { ModelCall } from "./call.js";
-import { classified } from "./classification.js";
+import { classified, refuseClassesLater } from "./classification.js";
 import { renderGenerate } from "./generate-response.js";
 import { isBinary, renderInfer } from "./infer-response.js";
 import type { ReadRequest } from "./read-request.js";
@@ -33,6 +33,7 @@ export async function answerInfer(call: ModelCall, read: ReadRequest): Promise<R
     return withHeaders(renderInfer(read.id, model, outputs, [textTensor(read, texts)]), headers);
   }
   const request = tensorRequest(call, read);
+  if (call.background) refuseClassesLater(outputs);
   if (model.decoupled === true) {
     if (!call.background) throw fixedError("unsupported", "decoupledHttp");
     return acceptedReply((await inference.generate({ ...request, background: true })).id);
@@ -41,7 +42,7 @@ export async function answerInfer(call: ModelCall, read: ReadRequest): Promise<R
   const outcome = await inference.infer(request);
   if (outcome.kind === "error") return errorReply(refusalOf(outcome));
   const { version, step } = outcome;
-  const tensors = classified(outcome.tensors, outputs, model);
+  const tensors = await classified(outcome.tensors, outputs, model);
   const printed = await printer.printLarge(tensors.filter((tensor) => !isBinary(outputs, tensor)));
   return renderInfer(read.id, { name: model.name, version }, outputs, tensors, step, printed);
 }
@@ -73,7 +74,7 @@ async function answerDecoupled(call: ModelCall, read: ReadRequest): Promise<Repl
   cancelOnDisconnect(stream, request, gone);
   const given: (readonly Tensor[])[] = [];
   for await (const { outputs } of answerRecords(stream, gone)) {
-    if (outputs !== undefined) given.push(classified(readOutputs(outputs), read.valid.outputs, model));
+    if (outputs !== undefined) given.push(await classified(readOutputs(outputs), read.valid.outputs, model));
   }
   const [tensors] = given;
   if (tensors === undefined || given.length > 1) return manyResponses();

@@ -6,28 +6,65 @@ import { hasRows, type ServedModel, type TensorSpec } from "#shared/contract/ann
 import { InferenceError } from "#shared/errors.js";
 import type { Tensor } from "#shared/frame.js";
 import { elementCount, type Datatype } from "#shared/model/datatype.js";
+import { spanOf } from "#shared/model/tensor-bytes.js";
+import { topElements, Turns, type Elements } from "../top-elements.js";
 import type { RequestedOutput } from "./request.js";
 
-/** How to read the elements of a datatype, and their texts; others have no order of values. */
-const readers: Readonly<Partial<Record<Datatype, (data: Buffer, at: number) => number | bigint>>> = {
-  BOOL: (data, at) => data.readUInt8(at),
-  UINT8: (data, at) => data.readUInt8(at),
-  UINT16: (data, at) => data.readUInt16LE(2 * at),
-  UINT32: (data, at) => data.readUInt32LE(4 * at),
-  UINT64: (data, at) => data.readBigUInt64LE(8 * at),
-  INT8: (data, at) => data.readInt8(at),
-  INT16: (data, at) => data.readInt16LE(2 * at),
-  INT32: (data, at) => data.readInt32LE(4 * at),
-  INT64: (data, at) => data.readBigInt64LE(8 * at),
-  FP32: (data, at) => data.readFloatLE(4 * at),
-  FP64: (data, at) => data.readDoubleLE(8 * at),
+/** The elements of each datatype; others have no order of values. */
+const views: Readonly<Partial<Record<Datatype, (data: Buffer) => Elements>>> = {
+  BOOL: (data) => new Uint8Array(...spanOf(data, 1)),
+  UINT8: (data) => new Uint8Array(...spanOf(data, 1)),
+  UINT16: (data) => new Uint16Array(...spanOf(data, 2)),
+  UINT32: (data) => new Uint32Array(...spanOf(data, 4)),
+  UINT64: (data) => new BigUint64Array(...spanOf(data, 8)),
+  INT8: (data) => new Int8Array(...spanOf(data, 1)),
+  INT16: (data) => new Int16Array(...spanOf(data, 2)),
+  INT32: (data) => new Int32Array(...spanOf(data, 4)),
+  INT64: (data) => new BigInt64Array(...spanOf(data, 8)),
+  FP32: (data) => new Float32Array(...spanOf(data, 4)),
+  FP64: (data) => new Float64Array(...spanOf(data, 8)),
 };
+
+/** Most classes of an answer, in all its rows and outputs together. */
+const MAX_CLASSES = 65_536;
 
 /** @throws InferenceError if the output's values have no order */
 export function checkClassification({ datatype }: Pick<TensorSpec, "datatype">): void {
-  if (readers[datatype] !== undefined) return;
+  if (views[datatype] !== undefined) return;
   const text = `class result not available for output due to unsupported type '${datatype}'`;
   throw new InferenceError("invalid_argument", text);
+}
+
+/**
+ * @param rows of the request
+ * @throws InferenceError if the answer would have too many classes
+ */
+export function limitClasses(requested: readonly RequestedOutput[], model: ServedModel, rows: number): void {
+  let sum = 0;
+  for (const { name, classes } of requested) {
+    const spec = model.outputs.find((output) => output.name === name);
+    if (classes === undefined || spec === undefined) continue;
+    const all = spec.dims.includes(-1) ? Infinity : elementCount(spec.dims);
+    sum += Math.min(classes, all) * (hasRows(model, spec) ? rows : 1);
+  }
+  if (sum <= MAX_CLASSES) return;
+  const text = `'classification' asks for up to ${sum} classes, but an answer has at most ${MAX_CLASSES}`;
+  throw new InferenceError("invalid_argument", text);
+}
+
+/**
+ * Refuses classes in an answer that comes later, because nothing notes what the client wants in
+ * place of the tensors.
+ * @throws InferenceError
+ */
+export function refuseClassesLater(requested: readonly RequestedOutput[]): void {
+  if (!hasClasses(requested)) return;
+  const text = "'classification' is not supported for a job or a request in the background: ask for the tensor instead";
+  throw new InferenceError("invalid_argument", text);
+}
+
+function hasClasses(requested: readonly RequestedOutput[]): boolean {
+  return requested.some(({ classes }) => classes !== undefined);
 }
 
 /**
@@ -36,48 +73,47 @@ export function checkClassification({ datatype }: Pick<TensorSpec, "datatype">):
  * @returns the tensors; those of which the client wants classes are BYTES of shape [b, n], or [n]
  *   without a batch dimension
  */
-export function classified(
+export async function classified(
   tensors: readonly Tensor[],
   requested: readonly RequestedOutput[],
   model: ServedModel,
-): readonly Tensor[] {
-  if (requested.every(({ classes }) => classes === undefined)) return tensors;
-  return tensors.map((tensor) => {
+): Promise<readonly Tensor[]> {
+  if (!hasClasses(requested)) return tensors;
+  const turns = new Turns();
+  const shown: Tensor[] = [];
+  for (const tensor of tensors) {
     const classes = requested.find(({ name }) => name === tensor.name)?.classes;
     const spec = model.outputs.find(({ name }) => name === tensor.name);
-    return classes === undefined || spec === undefined ? tensor : classesOf(tensor, classes, spec, model);
-  });
+    const isTensor = classes === undefined || spec === undefined;
+    shown.push(isTensor ? tensor : await classesOf(tensor, classes, { spec, model }, turns));
+  }
+  return shown;
 }
 
-/** The largest comes first. NaN is larger than nothing, so it comes last. */
-function compareDown(a: number | bigint, b: number | bigint): number {
-  if (Number.isNaN(a) || Number.isNaN(b)) return Number(Number.isNaN(a)) - Number(Number.isNaN(b));
-  if (a === b) return 0;
-  return a > b ? -1 : 1;
-}
-
-function classesOf(tensor: Tensor, most: number, spec: TensorSpec, model: ServedModel): Tensor {
-  const { name, datatype, shape, data } = tensor;
-  const read = readers[datatype];
-  if (read === undefined) throw new TypeError(`an output of ${datatype} was not checked`);
+async function classesOf(
+  { name, datatype, shape, data }: Tensor,
+  most: number,
+  { spec, model }: { readonly spec: TensorSpec; readonly model: ServedModel },
+  turns: Turns,
+): Promise<Tensor> {
+  const view = views[datatype];
+  if (view === undefined) throw new TypeError(`an output of ${datatype} was not checked`);
+  const elements = view(data);
   const rows = hasRows(model, spec) ? (shape[0] ?? 1) : 1;
   const all = rows === 0 ? 0 : elementCount(shape) / rows;
   const count = Math.min(most, all);
   const isFloat = datatype === "FP32" || datatype === "FP64";
-  const texts = Array.from({ length: rows }, (_, row) => {
-    const values = Array.from({ length: all }, (__, i) => ({ i, value: read(data, row * all + i) }));
-    values.sort((a, b) => compareDown(a.value, b.value));
-    return values.slice(0, count).map(({ i, value }) => {
-      const label = spec.labels?.[i];
-      return `${isFloat ? Number(value).toFixed(6) : String(value)}:${i}${label ? `:${label}` : ""}`;
-    });
-  });
-  const pieces = texts.flat().flatMap((text) => {
-    const length = Buffer.allocUnsafe(4);
-    const bytes = Buffer.from(text);
-    length.writeUInt32LE(bytes.length);
-    return [length, bytes];
-  });
+  const pieces: Buffer[] = [];
+  for (let from = 0; from < rows * all; from += all) {
+    for (const place of await topElements(elements, { from, to: from + all }, count, turns)) {
+      const value = elements[place] as number | bigint;
+      const label = spec.labels?.[place - from];
+      const text = `${isFloat ? Number(value).toFixed(6) : String(value)}:${place - from}${label ? `:${label}` : ""}`;
+      const length = Buffer.allocUnsafe(4);
+      length.writeUInt32LE(Buffer.byteLength(text));
+      pieces.push(length, Buffer.from(text));
+    }
+  }
   const batch = hasRows(model, spec) ? [rows] : [];
   return { name, datatype: "BYTES", shape: [...batch, count], data: Buffer.concat(pieces) };
 }

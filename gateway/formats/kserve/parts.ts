@@ -16,7 +16,7 @@ import type { TextGeneration } from "./text-generation.js";
 export interface AnswerInParts {
   readonly request: StreamingRequest;
   /** @returns undefined for a record without a part of the answer */
-  partOf(record: TokenRecord): readonly Tensor[] | undefined;
+  partOf(record: TokenRecord): Promise<readonly Tensor[] | undefined>;
   /** The only part of an answer whose records have none; undefined if it then has no part. */
   readonly empty: readonly Tensor[] | undefined;
 }
@@ -27,10 +27,10 @@ export function textInParts({ request }: TextGeneration, read: ReadRequest, shap
   const none = () => Array.from({ length: choices }, () => "");
   return {
     request,
-    partOf(record) {
+    partOf: (record) => {
       const texts = none();
       for (const { index, text } of record.choices) texts[index] = text;
-      return texts.some((text) => text !== "") ? [textTensor(read, texts, shape)] : undefined;
+      return Promise.resolve(texts.some((text) => text !== "") ? [textTensor(read, texts, shape)] : undefined);
     },
     empty: [textTensor(read, none(), shape)],
   };
@@ -45,7 +45,7 @@ export function tensorsInParts(call: ModelCall, read: ReadRequest): AnswerInPart
   if (model.decoupled !== true) return undefined;
   return {
     request: decoupledRequest(call, read),
-    partOf: ({ outputs }) => outputs && classified(readOutputs(outputs), read.valid.outputs, model),
+    partOf: async ({ outputs }) => outputs && classified(readOutputs(outputs), read.valid.outputs, model),
     empty: undefined,
   };
 }

@@ -1,5 +1,6 @@
 /** Turns the data of tensors from JSON into little-endian bytes, and back. */
 import { datatypeBytes, type Datatype } from "#shared/model/datatype.js";
+import { spanOf } from "#shared/model/tensor-bytes.js";
 import type { TensorData } from "#shared/json/tensor-data.js";
 import { isUtf8 } from "node:buffer";
 import { fixedError, InferenceError } from "#shared/errors.js";
@@ -147,39 +148,30 @@ export function rawToJson(tensor: Tensor): string {
     case "BOOL":
       return `[${Array.from(data, (byte) => (byte === 0 ? "false" : "true")).join(",")}]`;
     case "UINT8":
-      return integers(new Uint8Array(...span(data, 1)));
+      return integers(new Uint8Array(...spanOf(data, 1)));
     case "UINT16":
-      return integers(new Uint16Array(...span(data, 2)));
+      return integers(new Uint16Array(...spanOf(data, 2)));
     case "UINT32":
-      return integers(new Uint32Array(...span(data, 4)));
+      return integers(new Uint32Array(...spanOf(data, 4)));
     case "UINT64":
-      return `[${new BigUint64Array(...span(data, 8)).join(",")}]`;
+      return `[${new BigUint64Array(...spanOf(data, 8)).join(",")}]`;
     case "INT8":
-      return integers(new Int8Array(...span(data, 1)));
+      return integers(new Int8Array(...spanOf(data, 1)));
     case "INT16":
-      return integers(new Int16Array(...span(data, 2)));
+      return integers(new Int16Array(...spanOf(data, 2)));
     case "INT32":
-      return integers(new Int32Array(...span(data, 4)));
+      return integers(new Int32Array(...spanOf(data, 4)));
     case "INT64":
-      return `[${new BigInt64Array(...span(data, 8)).join(",")}]`;
+      return `[${new BigInt64Array(...spanOf(data, 8)).join(",")}]`;
     case "FP32":
-      return `[${floats(new Float32Array(...span(data, 4)))}]`;
+      return `[${floats(new Float32Array(...spanOf(data, 4)))}]`;
     case "FP64":
-      return `[${floats(new Float64Array(...span(data, 8)))}]`;
+      return `[${floats(new Float64Array(...spanOf(data, 8)))}]`;
     case "BYTES":
       return `[${strings(tensor)}]`;
     default:
       throw notInJson(datatype, tensor.name);
   }
-}
-
-/**
- * Returns the arguments for a typed array over `data`. A typed array needs aligned bytes, and a
- * tensor may begin anywhere in a frame, so this copies unaligned bytes once.
- */
-function span(data: Buffer, size: number): [ArrayBufferLike, number, number] {
-  const view = data.byteOffset % size === 0 ? data : new Uint8Array(data);
-  return [view.buffer, view.byteOffset, Math.floor(data.length / size)];
 }
 
 /** Printing a plain array takes half the time of joining a typed array. */

@@ -10,7 +10,7 @@ import { InferenceError } from "#shared/errors.js";
 import type { Tensor } from "#shared/frame.js";
 import { checkStepNumber } from "../../admission/request-terms.js";
 import type { RequestParameters } from "./parameters.js";
-import { checkClassification } from "./classification.js";
+import { checkClassification, limitClasses } from "./classification.js";
 import { isOneText, underItsTextName } from "./text-tensors.js";
 import { requestPrefix, type ParsedInfer, type RequestedOutput } from "./request.js";
 
@@ -36,6 +36,7 @@ export function validateInfer(parsed: Unchecked, announced: ServedModel): ValidI
     checkTensor(inputs[index] as Tensor, spec, model, prefix);
   }
   for (const tensor of inputs) checkBytes(tensor, model, prefix);
+  limitClasses(outputs, model, batch);
   return { inputs, outputs, sequence: sequenceStep(parsed.parameters, model, batch, prefix) };
 }
 

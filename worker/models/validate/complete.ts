@@ -65,7 +65,8 @@ function completeBatching(config: ModelConfig): ModelConfig {
   const { dynamic_batching: dynamic, sequence_batching: sequence } = config;
   const sizes = (given: readonly number[]): readonly number[] =>
     given.length === 0 && config.max_batch_size > 0 ? [config.max_batch_size] : given;
-  if (dynamic !== undefined) {
+  // Beside sequences, `dynamic_batching` has queue policies alone (`tutorial.ts`).
+  if (dynamic !== undefined && sequence === undefined) {
     return { ...config, dynamic_batching: { ...dynamic, preferred_batch_size: sizes(dynamic.preferred_batch_size) } };
   }
   if (sequence === undefined) return config;

@@ -31,6 +31,7 @@ export function validateTensors(config: ModelConfig): void {
     "state output",
     states.map(({ output_name: name }) => name),
   );
+  refuseRaggedReshapes(config);
   for (const batch of config.batch_input) validateBatchInput(config, batch);
   for (const batch of config.batch_output) validateBatchOutput(config, batch);
 }
@@ -105,6 +106,35 @@ function refuseDuplicates(model: string, role: string, names: readonly string[])
     if (seen.has(name)) throw new LoadError(`${role} '${name}' is specified more than once for ${model}`);
     seen.add(name);
   }
+}
+
+/**
+ * Refuses to reshape the tensors of ragged batches: there the sizes of a tensor count, and clients
+ * and the graph would mean different ones.
+ */
+function refuseRaggedReshapes({ input, output, batch_input, batch_output }: ModelConfig): void {
+  const sources = [...batch_input, ...batch_output].flatMap(({ source_input: names }) => names);
+  const targets = batch_output.flatMap(({ target_name: names }) => names);
+  const refuse = (tensor: ModelInput | ModelOutput | undefined, role: string, field: string): void => {
+    if (tensor !== undefined)
+      throw new LoadError(`model ${role} '${tensor.name}' cannot have both reshape and ${field}`);
+  };
+  const inputs = input.filter(({ reshape }) => reshape !== undefined);
+  refuse(
+    inputs.find((one) => one.allow_ragged_batch),
+    "input",
+    "allow_ragged_batch",
+  );
+  refuse(
+    inputs.find(({ name }) => sources.includes(name)),
+    "input",
+    "a batch_input or batch_output that reads its shape",
+  );
+  refuse(
+    output.find(({ name, reshape }) => reshape !== undefined && targets.includes(name)),
+    "output",
+    "a batch_output",
+  );
 }
 
 function validateBatchInput(config: ModelConfig, { kind, source_input: sources, data_type }: BatchInput): void {

@@ -97,6 +97,32 @@ describe("the tutorial's configuration", () => {
     expect(warnings.length).toBeGreaterThan(1);
   });
 
+  it("keeps the queue policies for the steps of sequences", () => {
+    const policy = "{ timeout_action: DELAY default_timeout_microseconds: 5 }";
+    const { config, warnings } = read(
+      "dynamic_batching { priority_levels: 2 default_priority_level: 1 max_queue_delay_microseconds: 7 " +
+        `preserve_ordering: true default_queue_policy { max_queue_size: 9 } priority_queue_policy { key: 2 value ${policy} } } ` +
+        "sequence_batching { reusable_batch { max_size: 4 } }",
+    );
+    const complete = completeDefaults(config, facts);
+    validateConfig(complete, []);
+    expect(judge(config).filter((warning) => warning.startsWith("dynamic_batching"))).toEqual([]);
+    expect(complete.dynamic_batching).toMatchObject({
+      preferred_batch_size: [],
+      max_queue_delay_microseconds: 0,
+      preserve_ordering: false,
+      priority_levels: 2,
+      default_priority_level: 1,
+      default_queue_policy: { max_queue_size: 9 },
+      priority_queue_policy: { "2": { timeout_action: "DELAY", default_timeout_microseconds: 5 } },
+    });
+    expect(complete.sequence_batching).toMatchObject({
+      max_sequence_idle_microseconds: 1_000_000,
+      oldest: { preferred_batch_size: [4], max_queue_delay_microseconds: 7, preserve_ordering: true },
+    });
+    expect(warnings.join()).not.toContain("dynamic_batching is read as");
+  });
+
   it("may say itself that sequences begin with START", () => {
     const explicit = "parameters { key: 'implicit_start' value { string_value: 'false' } }";
     const { config, warnings } = read(`${explicit} sequence_batching { timeout_action: TIMEOUT_REJECT }`);
@@ -173,8 +199,12 @@ describe("the tutorial's configuration", () => {
       /^dynamic_batching beside sequence_batching goes to oldest, and direct is given: leave dynamic_batching out$/,
     ],
     [
-      "dynamic_batching { default_batch_size: 4 priority_levels: 2 default_queue_policy { } } sequence_batching { }",
-      /^dynamic_batching\.priority_levels, dynamic_batching\.default_queue_policy cannot stand beside sequence_batching/,
+      "dynamic_batching { default_queue_policy { timeout_action: DELAY } } sequence_batching { timeout_action: TIMEOUT_REJECT }",
+      /^sequence_batching\.timeout_action and default_queue_policy\.timeout_action differ: leave the first one out$/,
+    ],
+    [
+      "dynamic_batching { default_batch_size: 4 priority_levels: 2 } sequence_batching { }",
+      /^default priority level must be in range \[1, 2\] for m$/,
     ],
     [
       "dynamic_batching { timeout_action: TIMEOUT_REJECT default_queue_policy { timeout_action: DELAY } }",
@@ -185,7 +215,10 @@ describe("the tutorial's configuration", () => {
       "sequence_batching { state { name: 's' initial_state { } } }",
       /^state 's' has an initial_state: write input_name/,
     ],
-    ["sequence_batching { timeout_action: TIMEOUT_REJECT iterative_sequence: true }", /^iterative_sequence of m needs the BOOL output/],
+    [
+      "sequence_batching { timeout_action: TIMEOUT_REJECT iterative_sequence: true }",
+      /^iterative_sequence of m needs the BOOL output/,
+    ],
   ])("is refused as %j", (text, message) => {
     expect(refusal(text)).toMatch(message);
   });

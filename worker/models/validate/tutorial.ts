@@ -109,12 +109,7 @@ function rewriteDynamic(
   rest: ModelConfig,
   { default_batch_size: size, timeout_action: action, ...batching }: TutorialDynamicBatching,
 ): ReadConfig {
-  const policy = batching.default_queue_policy;
-  if (action !== undefined && policy !== undefined && policy.timeout_action !== "REJECT") {
-    throw new LoadError(
-      "dynamic_batching.timeout_action and default_queue_policy.timeout_action differ: leave the first one out",
-    );
-  }
+  checkAction("dynamic_batching", action, batching.default_queue_policy);
   const isNew = size > 0 && !batching.preferred_batch_size.includes(size);
   const dynamic: DynamicBatching = {
     ...batching,
@@ -135,7 +130,14 @@ function rewriteSequence(
   dynamic: TutorialDynamicBatching | undefined,
   { reusable_batch: reusable, timeout_action: action, state, ...batching }: TutorialSequenceBatching,
 ): ReadConfig {
-  if (dynamic !== undefined) refuseUnmovable(dynamic, batching);
+  if (dynamic !== undefined && batching.direct !== undefined) {
+    throw new LoadError(
+      "dynamic_batching beside sequence_batching goes to oldest, and direct is given: leave dynamic_batching out",
+    );
+  }
+  checkAction("dynamic_batching", dynamic?.timeout_action, dynamic?.default_queue_policy);
+  checkAction("sequence_batching", action, dynamic?.default_queue_policy);
+  const policies = dynamic && policiesIn(dynamic);
   const sizes = batchSizesOf(rest, dynamic, reusable, batching.oldest);
   const isOldest = reusable !== undefined || dynamic !== undefined || batching.oldest !== undefined;
   const oldest = isOldest ? oldestOf(batching.oldest, dynamic, sizes) : undefined;
@@ -143,7 +145,13 @@ function rewriteSequence(
   const implicit = rest.parameters["implicit_start"];
   const parameters = { ...rest.parameters, implicit_start: implicit ?? { string_value: "true" } };
   return {
-    config: { ...rest, max_batch_size: sizes.largest, parameters, sequence_batching: sequence },
+    config: {
+      ...rest,
+      max_batch_size: sizes.largest,
+      parameters,
+      ...(policies && { dynamic_batching: policies }),
+      sequence_batching: sequence,
+    },
     stateNames: new Set(state.flatMap(({ name }) => (name === "" ? [] : [name]))),
     warmUp: sizes.candidates.filter((size) => size > 0 && size <= sizes.largest),
     warnings: [
@@ -261,22 +269,28 @@ function timeoutWarning(block: string, action: string | undefined): string[] {
   return [`${meaning}: ${why}`];
 }
 
-/** Refuses by name the fields of `dynamic_batching` that have no place in `oldest`. */
-function refuseUnmovable(dynamic: TutorialDynamicBatching, { direct }: Pick<SequenceBatching, "direct">): void {
-  if (direct !== undefined) {
-    throw new LoadError(
-      "dynamic_batching beside sequence_batching goes to oldest, and direct is given: leave dynamic_batching out",
-    );
-  }
-  const policies = [
-    ...(dynamic.priority_levels === 0 ? [] : ["priority_levels"]),
-    ...(dynamic.default_priority_level === 0 ? [] : ["default_priority_level"]),
-    ...(dynamic.default_queue_policy === undefined ? [] : ["default_queue_policy"]),
-    ...(Object.keys(dynamic.priority_queue_policy).length === 0 ? [] : ["priority_queue_policy"]),
-  ];
-  if (policies.length === 0) return;
-  const named = policies.map((field) => `dynamic_batching.${field}`).join(", ");
-  throw new LoadError(`${named} cannot stand beside sequence_batching: steps of sequences have no queue policies`);
+/** Refuses a tutorial's `timeout_action` beside a policy of Triton's that says otherwise. */
+function checkAction(block: string, action: string | undefined, policy: DynamicBatching["default_queue_policy"]): void {
+  if (action === undefined || policy === undefined || policy.timeout_action === "REJECT") return;
+  throw new LoadError(
+    `${block}.timeout_action and default_queue_policy.timeout_action differ: leave the first one out`,
+  );
+}
+
+/** The queue policies, which the steps of sequences obey, too; undefined if there are none. */
+function policiesIn(dynamic: TutorialDynamicBatching): DynamicBatching | undefined {
+  const { priority_levels, default_priority_level, default_queue_policy: usual, priority_queue_policy } = dynamic;
+  const ofLevels = Object.keys(priority_queue_policy).length > 0;
+  if (priority_levels === 0 && default_priority_level === 0 && usual === undefined && !ofLevels) return undefined;
+  return {
+    preferred_batch_size: [],
+    max_queue_delay_microseconds: 0,
+    preserve_ordering: false,
+    priority_levels,
+    default_priority_level,
+    ...(usual && { default_queue_policy: usual }),
+    priority_queue_policy,
+  };
 }
 
 function movedWarnings(dynamic: TutorialDynamicBatching): string[] {
@@ -294,7 +308,7 @@ function movedWarnings(dynamic: TutorialDynamicBatching): string[] {
     given ? [readAs(`dynamic_batching.${field}`, becomes)] : [],
   );
   const all = [...named, ...timeoutWarning("dynamic_batching", dynamic.timeout_action)];
-  return all.length > 0 ? all : [readAs("dynamic_batching", OLDEST)];
+  return all.length > 0 || policiesIn(dynamic) !== undefined ? all : [readAs("dynamic_batching", OLDEST)];
 }
 
 function genuineState({ name, ...state }: TutorialState): SequenceState {

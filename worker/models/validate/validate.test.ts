@@ -294,6 +294,18 @@ describe("validateTensors", () => {
     ["batch_input { }", "batch input kind 'BATCH_ELEMENT_COUNT' expects 1 source input, got 0"],
     ["batch_input { source_input: 'A' }", "batch input data type must be TYPE_INT32 or TYPE_FP32"],
     ["batch_input { source_input: 'A' data_type: TYPE_INT32 }", "unknown source input name 'A'"],
+    [
+      `max_batch_size: 1 ${input("dims: 4 reshape { shape: [ 2, 2 ] } allow_ragged_batch: true")}`,
+      "model input 'A' cannot have both reshape and allow_ragged_batch",
+    ],
+    [
+      `${input("dims: 4 reshape { shape: [ 2, 2 ] }")} ${output} batch_output { target_name: 'O' source_input: 'A' }`,
+      "model input 'A' cannot have both reshape and a batch_input or batch_output that reads its shape",
+    ],
+    [
+      `${input("dims: 4")} output { name: 'O' data_type: TYPE_FP32 dims: 4 reshape { shape: [ 2, 2 ] } } batch_output { target_name: 'O' source_input: 'A' }`,
+      "model output 'O' cannot have both reshape and a batch_output",
+    ],
     ["batch_output { }", "batch output kind 'BATCH_SCATTER_WITH_INPUT_SHAPE' expects 1 source input, got 0"],
     ["batch_output { source_input: 'A' }", "unknown source input name 'A'"],
     [`${input("dims: 1")} batch_output { source_input: 'A' target_name: 'O' }`, "unknown target output name 'O'"],

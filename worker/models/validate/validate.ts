@@ -35,7 +35,6 @@ export function validateConfig(config: ModelConfig, gpus: readonly number[]): vo
   validateFigures(config);
   if (config.instance_group.length === 0) throw new LoadError(`must specify one or more 'instance group's for ${name}`);
   validateGroups(config, gpus);
-  validateInstances(config);
   validateFileNames(config);
 }
 
@@ -118,17 +117,6 @@ function validateGroup({ name, platform }: ModelConfig, group: InstanceGroup, gp
     const only = "specifies profile field which is only supported for TensorRT models";
     throw new LoadError(`${which} and platform ${platform} ${only}`);
   }
-}
-
-/** Most instances of a model in a worker: each has a thread, a session, and a copy of the model. */
-const MOST_INSTANCES = 32;
-
-function validateInstances({ name, instance_group: groups }: ModelConfig): void {
-  const asked = groups.reduce((sum, { count, gpus }) => sum + count * Math.max(1, gpus.length), 0);
-  if (asked <= MOST_INSTANCES) return;
-  throw new LoadError(
-    `instance_group of model ${name} asks for ${asked} instances in each worker, but the most are ${MOST_INSTANCES}`,
-  );
 }
 
 /**

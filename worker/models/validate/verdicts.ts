@@ -199,7 +199,11 @@ export const generatorVerdicts: Verdicts = {
     allow_ragged_batch: refused("a generator runs texts of any lengths together"),
     optional: refused("a request of a generator has a text"),
   },
-  output: { ...output, reshape: refused("a text has one shape") },
+  output: {
+    ...output,
+    reshape: refused("a text has one shape"),
+    label_filename: needless("a text has no classes, so a request for them is refused"),
+  },
   instance_group: {
     ...instanceGroup,
     count: warned("each worker runs one instance of a generator: start more workers instead", isOne),

@@ -4,6 +4,8 @@
  * outside. So this takes their initializers out of the file, which makes them inputs like others,
  * and feeds them the values of these initializers if a request has none.
  */
+import { LoadError } from "../../thread/load-error.js";
+import { hasExternalData } from "./onnx-search.js";
 import { lengthField, WireReader } from "./wire.js";
 
 /** Fields of ONNX's messages (`onnx.proto`). */
@@ -27,6 +29,8 @@ export interface Opened {
  * @param file a whole ONNX file
  * @param names of inputs. An input without an initializer stays as it is.
  * @throws RangeError if the file is no ONNX file
+ * @throws LoadError if such an input has an initializer, and the file has external data: ONNX
+ *   Runtime looks for the data of a file that it gets as bytes in the worker's own directory
  */
 export function openInputs(file: Buffer, names: ReadonlySet<string>): Opened {
   const beside: Buffer[] = [];
@@ -39,22 +43,25 @@ export function openInputs(file: Buffer, names: ReadonlySet<string>): Opened {
       continue;
     }
     graph = readGraph(content, names);
-    rest.push(lengthField(MODEL_GRAPH, ...graph.rest));
+    rest.push(lengthField(MODEL_GRAPH, graph.rest));
   }
   if (graph === undefined || graph.values.length === 0) return { file, values: undefined };
+  if (hasExternalData(file)) {
+    const names = graph.values.map(({ name }) => `'${name}'`).join(", ");
+    throw new LoadError(`a file with optional inputs (${names}) must not have external data: keep the weights in it`);
+  }
   const parts = graph.values.flatMap(({ name, tensor, value }) => {
     const given = Buffer.from(`${name}.given`);
-    const node = lengthField(
-      GRAPH.node,
-      lengthField(NODE.input, given),
-      lengthField(NODE.output, Buffer.from(name)),
-      lengthField(NODE.operator, Buffer.from("Identity")),
-    );
+    const node = lengthField(GRAPH.node, [
+      lengthField(NODE.input, [given]),
+      lengthField(NODE.output, [Buffer.from(name)]),
+      lengthField(NODE.operator, [Buffer.from("Identity")]),
+    ]);
     const renamed = [...fieldsOf(tensor)].filter(({ field }) => field !== TENSOR_NAME).map(({ whole }) => whole);
-    const initializer = lengthField(GRAPH.initializer, ...renamed, lengthField(TENSOR_NAME, given));
-    return [node, initializer, lengthField(GRAPH.output, value)];
+    const initializer = lengthField(GRAPH.initializer, [...renamed, lengthField(TENSOR_NAME, [given])]);
+    return [node, initializer, lengthField(GRAPH.output, [value])];
   });
-  const values = lengthField(MODEL_GRAPH, ...parts, lengthField(GRAPH.name, Buffer.from("values")));
+  const values = lengthField(MODEL_GRAPH, [...parts, lengthField(GRAPH.name, [Buffer.from("values")])]);
   return { file: Buffer.concat(rest), values: Buffer.concat([...beside, values]) };
 }
 

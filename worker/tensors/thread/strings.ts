@@ -34,7 +34,7 @@ export function encodeStrings(strings: readonly string[]): Uint8Array<ArrayBuffe
 
 /**
  * ONNX Runtime for Node puts U+FFFD into an output's strings in place of bytes that are not UTF-8.
- * To be called for models that hold such bytes (`onnx-strings.ts`); in other models, a U+FFFD is
+ * To be called for models that hold such bytes (`onnx-search.ts`); in other models, a U+FFFD is
  * the model's own.
  *
  * @throws TypeError for an output that the runtime may have changed

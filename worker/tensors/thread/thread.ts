@@ -7,7 +7,7 @@ import { serveThread } from "../../thread/serve.js";
 import { Begin } from "../begin.js";
 import { place, viewOf, type Pieces } from "../memory.js";
 import { openInputs } from "./defaults.js";
-import { mayHoldOtherBytes } from "./onnx-strings.js";
+import { mayHoldOtherBytes } from "./onnx-search.js";
 import type { PlainTensor, RunAnswer, RunRequest, TensorOptions, WantedOutput } from "../protocol.js";
 import type { GraphMetadata, GraphTensor } from "../../onnx/graph.js";
 import {
@@ -127,28 +127,29 @@ async function run(served: Served, request: RunRequest): Promise<RunAnswer> {
 }
 
 /** Opens the model, and reads the values of the inputs that a run need not give. */
-async function open(options: TensorOptions): Promise<Pick<Served, "session" | "defaults">> {
+async function open(options: TensorOptions) {
   const { optionalInputs = [], modelFile } = options;
   if (optionalInputs.length === 0) return { session: await openSession(options), defaults: {} };
-  const { file, values } = openInputs(await readFile(modelFile), new Set(optionalInputs));
-  if (values === undefined) return { session: await openSession(options), defaults: {} };
+  const whole = await readFile(modelFile);
+  const { file, values } = openInputs(whole, new Set(optionalInputs));
+  if (values === undefined) return { session: await openSession(options), defaults: {}, whole };
   const reading = await openSession({ ...options, modelFile: values, placement: onCpu });
   const defaults = await reading.run({});
   await reading.release();
-  return { session: await openSession({ ...options, modelFile: file }), defaults };
+  return { session: await openSession({ ...options, modelFile: file }), defaults, whole };
 }
 
 await serveThread<TensorOptions, RunRequest, GraphMetadata, RunAnswer>(async (options) => {
-  const { session, defaults } = await open(options);
+  const { session, defaults, whole } = await open(options);
   const all = describe(session.inputMetadata);
   const graph = {
-    inputs: all.filter(({ name }) => defaults[name] === undefined),
+    inputs: all.filter(({ name }) => !Object.hasOwn(defaults, name)),
     outputs: describe(session.outputMetadata),
-    initializers: all.filter(({ name }) => defaults[name] !== undefined),
+    initializers: all.filter(({ name }) => Object.hasOwn(defaults, name)),
   };
   const outputs = new Map(graph.outputs.map((output) => [output.name, output]));
   const givesStrings = graph.outputs.some(({ datatype }) => datatype === "BYTES");
-  const ownStringsAreUtf8 = !givesStrings || !mayHoldOtherBytes(await readFile(options.modelFile));
+  const ownStringsAreUtf8 = !givesStrings || !mayHoldOtherBytes(whole ?? (await readFile(options.modelFile)));
   const own = { fed: new OwnMemory(), fetched: new OwnMemory(), defaults };
   const served: Served = { session, outputs, ownStringsAreUtf8, ...own, executeDelayMs: options.executeDelayMs };
   return {

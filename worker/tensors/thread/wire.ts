@@ -62,7 +62,7 @@ export class WireReader {
 }
 
 /** A field of a message with a length: its tag, its length and its content. */
-export function lengthField(field: number, ...parts: readonly Uint8Array[]): Buffer {
+export function lengthField(field: number, parts: readonly Uint8Array[]): Buffer {
   const content = Buffer.concat(parts);
   return Buffer.concat([varint(field * 8 + 2), varint(content.length), content]);
 }

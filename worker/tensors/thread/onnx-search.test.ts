@@ -1,7 +1,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { mayHoldOtherBytes } from "./onnx-strings.js";
+import { external, model, nested } from "../../../infra/tutorial/onnx-file.mjs";
+import { hasExternalData, mayHoldOtherBytes } from "./onnx-search.js";
 
 const root = join(import.meta.dirname, "../../..");
 const file = (model: string): Buffer => readFileSync(join(root, model, "1/model.onnx"));
@@ -25,5 +26,23 @@ describe("mayHoldOtherBytes", () => {
     ["a file of another format", Buffer.from("ORTM, or anything else")],
   ])("knows nothing of %s", (_, bytes) => {
     expect(mayHoldOtherBytes(bytes)).toBe(true);
+  });
+});
+
+describe("hasExternalData", () => {
+  const weights = external("W", [2], "weights");
+  const inNode = nested(1, nested(5, nested(1, "value"), weights));
+  const inBranch = nested(1, nested(5, nested(1, "then_branch"), nested(6, weights)));
+
+  it.each([
+    ["an initializer", weights],
+    ["an attribute", inNode],
+    ["a subgraph", inBranch],
+  ])("finds it in %s", (_, part) => {
+    expect(hasExternalData(model("g", [part]))).toBe(true);
+  });
+
+  it("finds none in a model whose file has its weights", () => {
+    expect(hasExternalData(file("infra/models/word-lstm"))).toBe(false);
   });
 });
