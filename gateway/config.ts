@@ -55,6 +55,18 @@ const listeningSettings = {
     .min(1)
     .default("baton")
     .describe("The `name` in the server's metadata. Some clients of Triton insist on `triton`."),
+  BATON_HEADER_FORWARD_PATTERN: z
+    .string()
+    .optional()
+    .refine(
+      (text) => text === undefined,
+      "must be unset: no model that Baton serves sees the parameters of a request, so a header among them would do " +
+        "nothing",
+    )
+    .describe(
+      "Triton's pattern of the headers to forward to models as parameters. A gateway does not start with it: only " +
+        "backends of one's own read such parameters, and Baton has none.",
+    ),
   BATON_CONSOLE: flagSetting("true").describe(
     "`true`: the gateway serves the console, a page for browsers, at `/console/`. The page needs no API key, and " +
       "asks its user for one to show anything. `false`: there is no such path.",
