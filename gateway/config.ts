@@ -60,12 +60,11 @@ const listeningSettings = {
     .optional()
     .refine(
       (text) => text === undefined,
-      "must be unset: no model that Baton serves sees the parameters of a request, so a header among them would do " +
-        "nothing",
+      "must be unset: only backends of one's own read headers that are forwarded to them, and Baton runs none",
     )
     .describe(
-      "Triton's pattern of the headers to forward to models as parameters. A gateway does not start with it: only " +
-        "backends of one's own read such parameters, and Baton has none.",
+      "Triton's pattern of headers that a model gets as parameters. A gateway does not start with it: only backends of " +
+        "one's own read such parameters, and Baton runs none.",
     ),
   BATON_CONSOLE: flagSetting("true").describe(
     "`true`: the gateway serves the console, a page for browsers, at `/console/`. The page needs no API key, and " +
