@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { parseRestrictedApis, RestrictedApis, type Api } from "./restricted-apis.js";
+import { parseRestrictedApis, type Api, type RestrictedApis } from "./restricted-apis.js";
 
 function parsed(text: string): RestrictedApis {
   const restricted = parseRestrictedApis(text);

@@ -179,7 +179,18 @@ export interface KeyGuardParts {
 
 /** Lets requests with a credential in. */
 export function keyGuard(
-  { authenticator, known, tenants, readers, calls, readerCounts, audit, restricted, metricsToken, weights }: KeyGuardParts,
+  {
+    authenticator,
+    known,
+    tenants,
+    readers,
+    calls,
+    readerCounts,
+    audit,
+    restricted,
+    metricsToken,
+    weights,
+  }: KeyGuardParts,
   open: ReadonlySet<OpenGroup>,
 ): Guard {
   return {

@@ -168,7 +168,7 @@ type Admitting = Pick<
   readonly deadlines: Deadlines;
 };
 
-/** The open connections of clients, as the metrics show them; undefined before the process listens. */
+/** @returns the open connections, as the metrics show them; undefined before the process listens */
 function clientConnections(): ClientConnections | undefined {
   const [http, grpc] = [cells.shown("baton_http_connections"), cells.shown("baton_grpc_connections")];
   return http === undefined ? undefined : { http, ...(grpc !== undefined && { grpc }) };

@@ -129,7 +129,7 @@ export function healthOf(isServing: boolean): Health {
   return { status: isServing ? "SERVING" : "NOT_SERVING" };
 }
 
-/** Who may ask for the services: the answer is the same for everybody, as the server's metadata are. */
+/** Who may ask for the services and messages: whoever may ask for the server's metadata. */
 export const reflectionAccess: Access = metadata;
 
 /** Who may call ModelStreamInfer. */

@@ -1,4 +1,4 @@
-/** Server reflection: off unless the deployment asks for it, and judged as the server's metadata are. */
+/** Server reflection: off by default, and judged as the server's metadata are. */
 import { afterAll, describe, expect, it } from "vitest";
 import { newKey } from "../../../gateway/auth/key.js";
 import { useKeyedFleet } from "../../auth/keyed.js";
@@ -44,7 +44,7 @@ describe("reflection", () => {
     expect(files.flatMap(({ messages }) => messages)).toEqual(
       expect.arrayContaining(["ModelInferRequest", "ModelConfig", "ModelInferResponse"]),
     );
-    expect((await reflection.ask("symbol", `${HEALTH}`)).files).toMatchObject([
+    expect((await reflection.ask("symbol", HEALTH)).files).toMatchObject([
       { services: { Health: ["Check", "Watch"] } },
     ]);
     expect(await reflection.ask("symbol", "inference.None")).toMatchObject({ files: [], error: 5 });
