@@ -55,6 +55,17 @@ const listeningSettings = {
     .min(1)
     .default("baton")
     .describe("The `name` in the server's metadata. Some clients of Triton insist on `triton`."),
+  BATON_HEADER_FORWARD_PATTERN: z
+    .string()
+    .optional()
+    .refine(
+      (text) => text === undefined,
+      "must be unset: only backends of one's own read headers that are forwarded to them, and Baton runs none",
+    )
+    .describe(
+      "Triton's pattern of headers that a model gets as parameters. A gateway does not start with it: only backends of " +
+        "one's own read such parameters, and Baton runs none.",
+    ),
   BATON_CONSOLE: flagSetting("true").describe(
     "`true`: the gateway serves the console, a page for browsers, at `/console/`. The page needs no API key, and " +
       "asks its user for one to show anything. `false`: there is no such path.",

@@ -100,6 +100,7 @@ export async function openGrpc(
     maxAgeMs: config.BATON_GRPC_MAX_AGE_MS,
     keepAliveMs: config.BATON_GRPC_KEEPALIVE_MS,
     keepAliveTimeoutMs: config.BATON_GRPC_KEEPALIVE_TIMEOUT_MS,
+    reflects: config.BATON_GRPC_REFLECTION,
     log: (fields, line) => log.warn(fields, line),
   });
   cells.show("baton_grpc_connections", {}, running.connections);

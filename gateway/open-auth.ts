@@ -65,6 +65,7 @@ export async function openAuth(
   { redis, config, peers, audit, requestAudit, log }: AuthSurroundings,
   lifecycle: Lifecycle,
 ): Promise<OpenedAuth> {
+  const { BATON_RESTRICTED_APIS: restricted } = config;
   if (terms.kind === "off") {
     if (config.BATON_INSECURE !== undefined) {
       const note = (): void => audit.note("started_insecure", { address: config.BATON_PUBLISH ?? config.BATON_HOST });
@@ -72,7 +73,7 @@ export async function openAuth(
       setInterval(note, INSECURE_EVERY_MS).unref();
     }
     return {
-      guard: openGuard(config.BATON_TENANT_HEADER, peers, weightsIn(config)),
+      guard: { ...openGuard(config.BATON_TENANT_HEADER, peers, weightsIn(config)), restricted },
       hasInFile: () => false,
       ticketing: undefined,
       readerCounts: undefined,
@@ -136,6 +137,7 @@ export async function openAuth(
         calls,
         readerCounts,
         audit: requestAudit,
+        restricted,
         metricsToken: metricsToken(config),
       },
       terms.open,

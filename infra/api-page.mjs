@@ -126,7 +126,7 @@ function textOf(endpoint, refusals) {
   );
   const own = grouped(endpoint.refusals ?? [], refusals);
   return [
-    `(${rightOf(endpoint)}): ${does}`,
+    `(${rightOf(endpoint)}${apiOf(endpoint)}): ${does}`,
     ...(asked.length > 0 ? [`_Query_: ${asked.join("; ")}.`] : []),
     ...(given.length > 0 ? [`_Body_${mayBeEmpty ? ", may be absent" : ""}: ${given.join("; ")}.`] : []),
     ...(body === undefined ? [] : [`_Body_${mayBeEmpty ? ", may be absent" : ""}: \`${body}\`.`]),
@@ -144,6 +144,15 @@ function rightOf({ right, otherRight = "read", open, isTenantOptional = false })
   if (right === "any") return "any key";
   if (right !== undefined) return `\`${right}\`${isTenantOptional ? ", or no tenant" : ""}`;
   return `no tenant; a key needs \`${otherRight}\`${open === undefined ? "" : `; open as \`${open}\``}`;
+}
+
+/**
+ * The API that an operator may restrict.
+ *
+ * @param {Endpoint} endpoint
+ */
+function apiOf({ api }) {
+  return api === "none" ? "" : `; API _${api}_`;
 }
 
 /** @param {Answer} answer */

@@ -12,10 +12,10 @@ import { rolldown } from "rolldown";
 const KEPT = 99;
 const dist = join(import.meta.dirname, "../dist");
 
-// The board looks for the files of its page beside itself, and few deployments need the code for
-// S3 or for traces.
+// The board and gRPC's reflection look for files beside themselves, and few deployments need the
+// code for S3 or for traces.
 await bundle("worker", { main: "worker/main.js" }, /^@opentelemetry\//);
-const rarely = /^@(?:aws-sdk|bull-board|opentelemetry)\//;
+const rarely = /^@(?:aws-sdk|bull-board|opentelemetry)\/|^@grpc\/reflection$/;
 await bundle("gateway", { main: "gateway/main.js", jobs: "gateway/doors/jobs/main.js" }, rarely);
 
 /**

@@ -145,6 +145,8 @@ export const errorKinds = {
   },
   /** The key may not do this; the text names the scope. */
   insufficient_scope: { status: 403, retry: false },
+  /** The path is part of an API of `BATON_RESTRICTED_APIS`, and its header is missing or wrong. */
+  restricted_api: { status: 403, grpc: 14, retry: false },
   /** An operator has suspended the tenant of the key. */
   tenant_suspended: { status: 403, retry: false, texts: { usual: "the tenant is suspended" } },
   /** The gateway has no such path. */

@@ -9,7 +9,7 @@ import { endpointsOf } from "./endpoint/endpoint.js";
 import { needed, type Member } from "./endpoint/members.js";
 import { listOf, pageQuery, pageShape } from "./endpoint/page.js";
 
-const endpoint = endpointsOf<BatchService>();
+const endpoint = endpointsOf<BatchService>("inference");
 
 const faultShape = () =>
   z.strictObject({ code: z.string(), message: z.string(), line: z.number().nullable(), param: z.null() });

@@ -7,7 +7,7 @@ import { accepted, jobShape, retryRefusals } from "./jobs.js";
 import { listOf, longLimit, pageShape } from "./endpoint/page.js";
 import { text } from "./endpoint/parameters.js";
 
-const endpoint = endpointsOf<DeadService>();
+const endpoint = endpointsOf<DeadService>("inference");
 
 export const deadShape = () =>
   z.strictObject({

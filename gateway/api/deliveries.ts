@@ -8,7 +8,7 @@ import { endpointsOf } from "./endpoint/endpoint.js";
 import { listOf, pageQuery, pageShape } from "./endpoint/page.js";
 import { text, type Parameter } from "./endpoint/parameters.js";
 
-const endpoint = endpointsOf<DeliveryService>();
+const endpoint = endpointsOf<DeliveryService>("inference");
 
 const attemptShape = () =>
   z.strictObject({ at: z.string(), status: z.number().nullable(), error: z.string().nullable(), ms: z.number() });

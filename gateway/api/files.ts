@@ -13,7 +13,7 @@ import { download, upload } from "./file-transfer.js";
 import { listOf, pageShape } from "./endpoint/page.js";
 import { text, type Parameter } from "./endpoint/parameters.js";
 
-const endpoint = endpointsOf<FileService>();
+const endpoint = endpointsOf<FileService>("inference");
 
 /**
  * Files on a usual page, and on the largest page. OpenAI's pages are larger, but `has_more` has the

@@ -6,7 +6,7 @@ import { countReader } from "../http/opened.js";
 import { openSse } from "../http/sse.js";
 import { endpointsOf } from "./endpoint/endpoint.js";
 
-const endpoint = endpointsOf<FleetEvents>();
+const endpoint = endpointsOf<FleetEvents>("model-repository");
 
 export const fleetEventEndpoints = [
   endpoint({

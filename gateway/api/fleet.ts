@@ -7,7 +7,9 @@ import { jsonReply } from "../formats/reply.js";
 import { endpointsOf } from "./endpoint/endpoint.js";
 import { pageSize, type Parameter } from "./endpoint/parameters.js";
 
-const endpoint = endpointsOf<Fleet>();
+const repository = endpointsOf<Fleet>("model-repository");
+const statistics = endpointsOf<Fleet>("statistics");
+const other = endpointsOf<Fleet>("none");
 
 const count = z.number();
 
@@ -78,6 +80,7 @@ const processesShape = () =>
         metrics: z.string().optional(),
         version: z.string().optional(),
         load: z.strictObject(loadMembers).optional(),
+        connections: z.strictObject({ http: count, grpc: count.optional() }).optional(),
       }),
     )
     .optional();
@@ -163,7 +166,7 @@ const models: Parameter<readonly string[] | undefined> = {
 };
 
 export const fleetEndpoints = [
-  endpoint({
+  repository({
     method: "GET",
     path: "/v2/fleet",
     right: "read",
@@ -181,7 +184,7 @@ export const fleetEndpoints = [
       });
     },
   }),
-  endpoint({
+  other({
     method: "GET",
     path: "/v2/fleet/targets",
     right: "operator",
@@ -190,7 +193,7 @@ export const fleetEndpoints = [
     answers: { 200: { says: "The addresses of metrics.", shape: targetsShape } },
     handle: async (_, fleet) => jsonReply(await fleet.targets()),
   }),
-  endpoint({
+  statistics({
     method: "GET",
     path: "/v2/fleet/history",
     right: "operator",

@@ -27,7 +27,7 @@ export interface JobEndpointTerms {
   readonly printer: TensorPrinter;
 }
 
-const endpoint = endpointsOf<JobEndpointTerms>();
+const endpoint = endpointsOf<JobEndpointTerms>("inference");
 
 const webhookShape = () => {
   const events = z.array(z.enum(jobEventTypes));

@@ -22,7 +22,7 @@ import {
 import { listOf, pageQuery, pageShape } from "./endpoint/page.js";
 import type { Parameter } from "./endpoint/parameters.js";
 
-const endpoint = endpointsOf<KeyService>();
+const endpoint = endpointsOf<KeyService>("none");
 
 export const keyShape = () =>
   z.strictObject({

@@ -9,7 +9,7 @@ import { endpointsOf } from "./endpoint/endpoint.js";
 import { forModel, modelOf } from "./endpoint/model-path.js";
 import { oneOf, pageSize, text, ticketParameter } from "./endpoint/parameters.js";
 
-const endpoint = endpointsOf<RequestService>();
+const endpoint = endpointsOf<RequestService>("inference");
 
 /** The text of a generator's request, as far as the request has come. */
 const generated = () => ({

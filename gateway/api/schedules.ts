@@ -8,7 +8,7 @@ import { endpointsOf } from "./endpoint/endpoint.js";
 import { forModel, modelOf } from "./endpoint/model-path.js";
 import { listText, pageQuery, pageShape } from "./endpoint/page.js";
 
-const endpoint = endpointsOf<ScheduleService>();
+const endpoint = endpointsOf<ScheduleService>("inference");
 
 export const scheduleShape = () =>
   z.strictObject({

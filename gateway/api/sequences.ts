@@ -16,7 +16,7 @@ import { needed, type Member } from "./endpoint/members.js";
 import { forModel, modelOf } from "./endpoint/model-path.js";
 import { oneOf, pageSize, text, type Parameter } from "./endpoint/parameters.js";
 
-const endpoint = endpointsOf<SequenceService>();
+const endpoint = endpointsOf<SequenceService>("inference");
 
 const BYTES = "application/octet-stream";
 

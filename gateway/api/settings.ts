@@ -4,7 +4,7 @@ import { jsonReply } from "../formats/reply.js";
 import type { ProcessSettings } from "../service/process-settings.js";
 import { endpointsOf } from "./endpoint/endpoint.js";
 
-const endpoint = endpointsOf<ProcessSettings>();
+const endpoint = endpointsOf<ProcessSettings>("none");
 
 export const settingsShape = () =>
   z.strictObject({

@@ -6,7 +6,7 @@ import { jsonReply } from "../formats/reply.js";
 import { endpointsOf } from "./endpoint/endpoint.js";
 import { forModel, modelOf } from "./endpoint/model-path.js";
 
-const endpoint = endpointsOf<StatisticsService>();
+const endpoint = endpointsOf<StatisticsService>("statistics");
 
 const spentShape = () => z.strictObject({ count: z.int(), ns: z.int() });
 

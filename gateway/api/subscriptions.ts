@@ -8,7 +8,7 @@ import type { SubscriptionService } from "../service/subscriptions.js";
 import { endpointsOf } from "./endpoint/endpoint.js";
 import { lifetime, size, string, type Member } from "./endpoint/members.js";
 
-const endpoint = endpointsOf<SubscriptionService>();
+const endpoint = endpointsOf<SubscriptionService>("inference");
 
 /** How long credentials are valid, in ms. */
 const TTL_MS = { usual: 600_000, least: 1_000, most: 3_600_000 };

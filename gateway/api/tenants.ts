@@ -10,7 +10,7 @@ import { needed, type Member } from "./endpoint/members.js";
 import { limitsMember, limitsShape, modelsMember, tenantMember } from "./endpoint/owner-members.js";
 import { listOf, pageQuery, pageShape } from "./endpoint/page.js";
 
-const endpoint = endpointsOf<TenantService>();
+const endpoint = endpointsOf<TenantService>("none");
 
 const tenantShape = () =>
   z.strictObject({

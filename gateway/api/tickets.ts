@@ -5,7 +5,7 @@ import type { TicketService } from "../service/tickets.js";
 import { endpointsOf } from "./endpoint/endpoint.js";
 import { lifetime, needed, string, type Lifetime } from "./endpoint/members.js";
 
-const endpoint = endpointsOf<TicketService>();
+const endpoint = endpointsOf<TicketService>("none");
 
 const TTL_MS: Lifetime = { usual: 30_000, least: 1_000, most: 60_000 };
 

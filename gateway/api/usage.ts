@@ -7,7 +7,7 @@ import { endpointsOf } from "./endpoint/endpoint.js";
 import { tenantParameter } from "./endpoint/owner-members.js";
 import { text, type Parameter } from "./endpoint/parameters.js";
 
-const endpoint = endpointsOf<UsageService>();
+const endpoint = endpointsOf<UsageService>("statistics");
 
 const sumsShape = () =>
   z.strictObject({

@@ -8,7 +8,7 @@ import { endpointsOf } from "./endpoint/endpoint.js";
 import { anything, boolean, needed, size, type Member } from "./endpoint/members.js";
 import { listOf, pageQuery, pageShape } from "./endpoint/page.js";
 
-const endpoint = endpointsOf<WebhookService>();
+const endpoint = endpointsOf<WebhookService>("inference");
 
 export const webhookShape = () =>
   z.strictObject({

@@ -7,6 +7,7 @@ import { UnusableError } from "#shared/exit.js";
 import { isLoopback, listenerSettings, parseOpen, type OpenGroup } from "#shared/listening/settings.js";
 import { parseLimits, type TenantLimits } from "./owner/limits.js";
 import { readPeppers } from "./pepper.js";
+import { parseRestrictedApis, tritonApis } from "./restricted-apis.js";
 import { tokenSettings, tokenTerms, type TokenTerms } from "./tokens/settings.js";
 
 export const authSettings = {
@@ -78,6 +79,24 @@ export const authSettings = {
     .default(60_000)
     .describe(
       "How long, in ms, a gateway lets known API keys in while Redis is away. After that clients get 503. 0: not at all.",
+    ),
+  BATON_RESTRICTED_APIS_FILE: z
+    .string()
+    .optional()
+    .describe("The path of the file whose first line is `BATON_RESTRICTED_APIS`, in place of that setting."),
+  BATON_RESTRICTED_APIS: z
+    .string()
+    .optional()
+    .transform((text, context) => {
+      const restricted = text === undefined ? undefined : parseRestrictedApis(text);
+      if (typeof restricted !== "string") return restricted;
+      context.addIssue({ code: "custom", message: restricted });
+      return z.NEVER;
+    })
+    .describe(
+      "The APIs that ask for a header of their own, beside an API key: `<apis>:<header>=<value>`, with commas between " +
+        `APIs and \`;\` between such groups. The APIs are ${tritonApis.map((api) => `\`${api}\``).join(", ")}. See ` +
+        "[restricted APIs](keys.md#restricted-apis).",
     ),
   ...tokenSettings,
 };

@@ -187,7 +187,7 @@ function describeProcesses(processes: readonly ListedProcess[]) {
   const ofKind = (wanted: ListedProcess["kind"]) =>
     processes
       .filter(({ kind }) => kind === wanted)
-      .map(({ name, host, pid, startedAt, metrics, version, load }) => ({
+      .map(({ name, host, pid, startedAt, metrics, version, load, connections }) => ({
         name,
         host,
         pid,
@@ -195,6 +195,7 @@ function describeProcesses(processes: readonly ListedProcess[]) {
         ...(metrics !== undefined && { metrics }),
         ...(version !== undefined && { version }),
         ...(load && { load: describeLoad(load) }),
+        ...(connections && { connections }),
       }));
   return { gateways: ofKind("gateway"), jobs: ofKind("jobs") };
 }

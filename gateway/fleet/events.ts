@@ -184,6 +184,6 @@ export class FleetEvents {
 /** The load of a process changes all the time, and is no news by itself. */
 function withoutLoads({ workers, gateways = [], jobs = [], ...fleet }: FleetDescription): object {
   const plain = (processes: readonly object[]) =>
-    processes.map((one) => ({ ...one, load: undefined, beat_age_ms: undefined }));
+    processes.map((one) => ({ ...one, load: undefined, connections: undefined, beat_age_ms: undefined }));
   return { ...fleet, workers: plain(workers), gateways: plain(gateways), jobs: plain(jobs) };
 }

@@ -121,7 +121,8 @@ export function openAiCode(code: ErrorCode): string {
 }
 
 function openAiType(code: ErrorCode, limited: Limited | undefined): string {
-  if (code === "insufficient_scope" || code === "tenant_suspended") return "permission_error";
+  const isForbidden = code === "insufficient_scope" || code === "tenant_suspended" || code === "restricted_api";
+  if (isForbidden) return "permission_error";
   if (code === "insufficient_quota") return code;
   if (limited?.limit === "tokens_per_minute") return "tokens";
   if (code === "rate_limit_exceeded" || code === "stream_limit") return "requests";

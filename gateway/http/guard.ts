@@ -14,6 +14,7 @@ import { budgetOf } from "../auth/owner/limits.js";
 import { anyOwner, type Owner } from "../auth/owner/owner.js";
 import { requireScope, type Scope } from "../auth/owner/scopes.js";
 import type { MetricsToken } from "#shared/metrics/readers.js";
+import type { RestrictedApis } from "../auth/restricted-apis.js";
 import type { OpenGroup } from "#shared/listening/settings.js";
 import type { Tenants } from "../auth/tenants.js";
 import { factsOf, type AnswerFacts } from "../facts/answer-facts.js";
@@ -57,6 +58,8 @@ export interface Guard {
   readonly asks: boolean;
   /** The groups of paths that need no credential. */
   readonly open: ReadonlySet<OpenGroup>;
+  /** The APIs that ask for a header of their own, beside the credential. */
+  readonly restricted?: RestrictedApis | undefined;
   /** Hears of refused requests; undefined for a guard whose refusals are no matter of keys. */
   readonly audit?: RequestNotes | undefined;
   /**
@@ -167,6 +170,7 @@ export interface KeyGuardParts {
   readonly calls?: Pick<CallRates, "take">;
   readonly readerCounts?: Pick<ReaderCounts, "take">;
   readonly audit?: RequestNotes;
+  readonly restricted?: RestrictedApis | undefined;
   /** Opens the list of processes with metrics; absent if there is no such token. */
   readonly metricsToken?: Pick<MetricsToken, "isIn"> | undefined;
   /** Of tenants whose records have none. */
@@ -175,13 +179,25 @@ export interface KeyGuardParts {
 
 /** Lets requests with a credential in. */
 export function keyGuard(
-  { authenticator, known, tenants, readers, calls, readerCounts, audit, metricsToken, weights }: KeyGuardParts,
+  {
+    authenticator,
+    known,
+    tenants,
+    readers,
+    calls,
+    readerCounts,
+    audit,
+    restricted,
+    metricsToken,
+    weights,
+  }: KeyGuardParts,
   open: ReadonlySet<OpenGroup>,
 ): Guard {
   return {
     asks: true,
     open,
     audit,
+    restricted,
     shareOf(asking) {
       if (health.test(asking.target)) return HEALTH;
       const textsOf = headersOf(asking);

@@ -7,7 +7,7 @@ import type { Logger } from "pino";
 import type { QueueLimits } from "#shared/queue/admission/limits.js";
 import { joinDeployment, type Deployment } from "#shared/queue/deployment.js";
 import { replySubject } from "#shared/queue/keys.js";
-import { listProcess, type ListedProcess } from "#shared/queue/processes/note-process.js";
+import { listProcess, type ClientConnections, type ListedProcess } from "#shared/queue/processes/note-process.js";
 import { ProcessReports } from "#shared/queue/processes/reports.js";
 import { showBus, showRedis } from "#shared/metrics/brokers.js";
 import { cells } from "#shared/metrics/cells.js";
@@ -168,6 +168,12 @@ type Admitting = Pick<
   readonly deadlines: Deadlines;
 };
 
+/** @returns the open connections, as the metrics show them; undefined before the process listens */
+function clientConnections(): ClientConnections | undefined {
+  const [http, grpc] = [cells.shown("baton_http_connections"), cells.shown("baton_grpc_connections")];
+  return http === undefined ? undefined : { http, ...(grpc !== undefined && { grpc }) };
+}
+
 /** Opens everything that admits requests and awaits their outcomes. */
 async function openAdmission(
   { kind, name: gateway, config, audit, metrics, onTracing, log }: PartsOptions,
@@ -210,7 +216,11 @@ async function openAdmission(
     readers.watch(signal),
     deadlines.watch(signal),
     loads.watch(signal),
-    listProcess(redis, { kind, name: gateway, metrics: metrics?.address(localAddress(redis)), reports }, signal),
+    listProcess(
+      redis,
+      { kind, name: gateway, metrics: metrics?.address(localAddress(redis)), reports, connections: clientConnections },
+      signal,
+    ),
     stream?.watch(signal),
   ]);
   lifecycle.onClose("background", async () => {

@@ -195,10 +195,15 @@ async function failedModels(ask, workerCount, since) {
   }
 }
 
-/** @param {() => Promise<Response>} ask */
+/**
+ * A gateway whose path of health is restricted says neither that it is ready nor that it is not.
+ *
+ * @param {() => Promise<Response>} ask
+ */
 async function isReady(ask) {
   try {
-    return (await ask()).ok;
+    const { ok, status } = await ask();
+    return ok || status === 403;
   } catch {
     return false; // no gateway listens yet
   }

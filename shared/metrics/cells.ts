@@ -132,6 +132,12 @@ export class Cells {
     this.#find(name, labels, 0).reads.push(read);
   }
 
+  /** @returns the value of a gauge without labels; undefined if nobody shows one */
+  shown(name: FamilyName): number | undefined {
+    const reads = this.#series.get(name)?.get("[]")?.reads;
+    return reads?.reduce((sum, read) => sum + read(), 0);
+  }
+
   /** Replaces all series of a gauge. Without samples the family leaves the page. */
   replace(name: FamilyName, samples: readonly Sample[]): void {
     this.#series.delete(name);

@@ -1,9 +1,10 @@
 /**
- * The counts of a whole fleet agree with its clients: many requests of all kinds at once, at two
- * gateways and four workers, and no event is counted twice or not at all.
+ * The counts of a whole fleet agree with its clients: many requests of all kinds at once, over HTTP
+ * and gRPC, at two gateways and four workers, and no event is counted twice or not at all.
  */
 import { isDeepStrictEqual } from "node:util";
-import { beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { asMessage, GrpcClient, int32s, parameters, type Message } from "../protocols/grpc/client.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { readUntil } from "../support/until.js";
 import { statistics } from "../statistics/load.js";
@@ -14,9 +15,10 @@ const running = useFleet({
   workers: 4,
   models: ["simple", "accumulate", "gen-cheap", "picky"],
   direct: true,
+  grpc: true,
   env: { BATON_METRICS_PORT: "0" },
 });
-/** With 15 requests each. */
+/** With 15 requests each; over gRPC five of them are one stream. */
 const ROUNDS = 720;
 /** Rounds at a time. */
 const AT_ONCE = 12;
@@ -46,6 +48,25 @@ async function post(gateway: number, path: string, body: object, headers: Record
   return one;
 }
 
+const opened = new Map<number, GrpcClient>();
+afterAll(() => opened.forEach((one) => one.close()));
+
+function grpcOf(gateway: number): GrpcClient {
+  const at = gateway % 2;
+  const client = opened.get(at) ?? new GrpcClient(running.fleet.gateways[at]?.grpc ?? "");
+  opened.set(at, client);
+  return client;
+}
+
+/** A call of ModelInfer. @param status of the same answer over HTTP */
+async function call(gateway: number, message: Message, status: number): Promise<void> {
+  const bytes = asMessage("ModelInfer", message);
+  const answer = await grpcOf(gateway).callBytes("/inference.GRPCInferenceService/ModelInfer", bytes);
+  expect(answer.status).toBe(status === 200 ? 0 : 13);
+  const { answer: answered = Buffer.alloc(0) } = (answer.message ?? {}) as { answer?: Buffer };
+  answers.push({ status, bytesIn: bytes.length, bytesOut: answered.length, text: "" });
+}
+
 const data = Array<number>(16).fill(1);
 const simple = { inputs: ["INPUT0", "INPUT1"].map((name) => ({ name, datatype: "INT32", shape: [1, 16], data })) };
 const step = (sequence: number, flags: object) => ({
@@ -53,6 +74,40 @@ const step = (sequence: number, flags: object) => ({
   inputs: [{ name: "INPUT", datatype: "INT32", shape: [1, 1], data: [1] }],
 });
 const bad = { inputs: [{ name: "INPUT", datatype: "INT64", shape: [1, 1], data: [1_000_000] }] };
+
+/** One of so many rounds uses gRPC for what that can do. */
+const GRPC_EVERY = 3;
+
+const tensor = (name: string, datatype: string, shape: readonly number[]) => ({ name, datatype, shape });
+const simpleMessage: Message = {
+  model_name: "simple",
+  inputs: ["INPUT0", "INPUT1"].map((name) => tensor(name, "INT32", [1, 16])),
+  raw_input_contents: [int32s(...data), int32s(...data)],
+};
+const badMessage: Message = {
+  model_name: "picky",
+  inputs: [tensor("INPUT", "INT64", [1, 1])],
+  raw_input_contents: [Buffer.from(BigInt64Array.of(1_000_000n).buffer)],
+};
+
+/** A sequence in a stream, whose steps wait for no answers. */
+async function streamed(i: number): Promise<void> {
+  const stream = grpcOf(i).stream();
+  let bytesIn = 0;
+  for (let n = 0; n < STEPS; n++) {
+    const message = {
+      model_name: "accumulate",
+      inputs: [tensor("INPUT", "INT32", [1, 1])],
+      raw_input_contents: [int32s(1)],
+      parameters: parameters({ sequence_id: i + 1, sequence_start: n === 0, sequence_end: n === STEPS - 1 }),
+    };
+    bytesIn += asMessage("ModelStreamInfer", message).length;
+    stream.send(message);
+  }
+  const told = await stream.finish();
+  expect(told.map(({ error_message: text }) => text)).toEqual(Array(STEPS).fill(""));
+  answers.push({ status: 200, bytesIn, bytesOut: 0, text: "" });
+}
 
 async function sequence(i: number): Promise<void> {
   for (let n = 0; n < STEPS; n++) {
@@ -77,14 +132,15 @@ async function round(i: number): Promise<void> {
     expect([first.status, again.status]).toEqual([200, 200]);
     expect(again.text).toBe(first.text);
   };
+  const isGrpc = i % GRPC_EVERY === 0;
   await Promise.all([
-    sequence(i),
+    isGrpc ? streamed(i) : sequence(i),
     repeated(),
     hurry(i),
-    post(i, "simple/infer", simple),
+    isGrpc ? call(i, simpleMessage, 200) : post(i, "simple/infer", simple),
     post(i, "gen-cheap/generate", text),
     post(i + 1, "gen-cheap/generate_stream", text),
-    post(i, "picky/infer", bad),
+    isGrpc ? call(i, badMessage, 500) : post(i, "picky/infer", bad),
     post(i, "simple/infer", { inputs: [] }),
     post(i, "no-such-model/infer", simple),
     post(i, "accumulate/infer", step(1_000_000 + i, {})),
@@ -100,6 +156,15 @@ function sumOf(pages: readonly Page[], name: string, part = ""): number {
     }
   }
   return sum;
+}
+
+/** @returns the value with numbers in place of the texts of 64-bit integers */
+function numbersIn(value: unknown, key = ""): unknown {
+  if (Array.isArray(value)) return value.map((one) => numbersIn(one));
+  if (typeof value === "object" && value !== null) {
+    return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, numbersIn(one, name)]));
+  }
+  return key !== "version" && /^\d+$/.test(String(value)) ? Number(value) : value;
 }
 
 const pages = async (): Promise<Page[]> => {
@@ -119,7 +184,7 @@ describe("the counts of a fleet", () => {
       for (let i = left.pop(); i !== undefined; i = left.pop()) await round(i);
     };
     await Promise.all(Array.from({ length: AT_ONCE }, client));
-    expect(answers.length).toBeGreaterThan(10_000);
+    expect(answers.length).toBeGreaterThan(9_000);
     const ended = (now: readonly Page[]) => {
       all = now;
       return (
@@ -219,6 +284,16 @@ describe("the counts of a fleet", () => {
       // Another gateway's report comes with its next note, a worker's with one of its next beats.
       const agrees = (now: object) => isDeepStrictEqual(now, wanted);
       expect(await readUntil(read, agrees, { patienceMs: 15_000 })).toEqual(wanted);
+    }
+  });
+
+  it("are the same over gRPC", async () => {
+    for (const gateway of [0, 1]) {
+      const overHttp = await statistics(running.fleet.urls[gateway] ?? "", "stats");
+      const { message } = await grpcOf(gateway).call("ModelStatistics", {});
+      expect(numbersIn(message?.["model_stats"])).toEqual(overHttp);
+      const { message: one } = await grpcOf(gateway).call("ModelStatistics", { name: "simple", version: "1" });
+      expect(numbersIn(one?.["model_stats"])).toEqual(overHttp.filter(({ name }) => name === "simple"));
     }
   });
 

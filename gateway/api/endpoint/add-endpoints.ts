@@ -25,6 +25,7 @@ export function addEndpoints<S>(
       const answer = (c: Parameters<typeof router.onBug>[1]) => {
         for (const [name, value] of headers) c.env.outgoing.appendHeader(name, value);
         const handle = (owner?: Owner) => {
+          guard.restricted?.check(endpoint.api, c.env.incoming.headers);
           if (owner !== undefined) noteOwner(c.env.outgoing, guard, owner);
           return endpoint.handle(new Asked(endpoint, c, all, owner), service);
         };

@@ -7,7 +7,7 @@ export interface ApiDocument {
   readonly text: string;
 }
 
-const endpoint = endpointsOf<ApiDocument>();
+const endpoint = endpointsOf<ApiDocument>("none");
 
 export const documentEndpoints = [
   endpoint({

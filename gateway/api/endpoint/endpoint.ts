@@ -4,6 +4,7 @@
  */
 import type { z } from "zod";
 import type { ErrorCode } from "#shared/errors.js";
+import type { Api } from "../../auth/restricted-apis.js";
 import type { Scope } from "../../auth/owner/scopes.js";
 import type { OpenGroup } from "#shared/listening/settings.js";
 import type { Reply } from "../../formats/reply.js";
@@ -78,9 +79,18 @@ export interface Declared<S, P extends Parameters, M extends Members> {
 }
 
 /** An endpoint whose handler calls the service `S`. */
-export type Endpoint<S = never> = Declared<S, Parameters, Members>;
+export interface Endpoint<S = never> extends Declared<S, Parameters, Members> {
+  /** The API of Triton that the endpoint is a part of, which an operator may restrict. */
+  readonly api: Api;
+}
 
-/** Declares the endpoints of a service, with the types of each query and body. */
-export function endpointsOf<S>() {
-  return <const P extends Parameters, const M extends Members>(declared: Declared<S, P, M>): Endpoint<S> => declared;
+/**
+ * Declares the endpoints of a service, with the types of each query and body.
+ * @param api Baton's own paths are part of the API of Triton that does the same
+ */
+export function endpointsOf<S>(api: Api) {
+  return <const P extends Parameters, const M extends Members>(declared: Declared<S, P, M>): Endpoint<S> => ({
+    ...declared,
+    api,
+  });
 }

@@ -5,6 +5,7 @@ import { errorKinds, type ErrorCode } from "#shared/errors.js";
 export const ofEveryEndpoint: readonly ErrorCode[] = [
   "invalid_argument",
   "forbidden",
+  "restricted_api",
   "request_timeout",
   "payload_too_large",
   "cancelled",

@@ -12,7 +12,7 @@ import type { ApiDocument } from "../endpoint/document.js";
 import { endpointsOf } from "../endpoint/endpoint.js";
 import { offsetOf } from "./durable-form.js";
 
-const endpoint = endpointsOf<ApiDocument>();
+const endpoint = endpointsOf<ApiDocument>("none");
 
 /** The document says nothing of any tenant, so its readers need not name theirs. */
 export const asyncApiEndpoints = [

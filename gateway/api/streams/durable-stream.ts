@@ -42,7 +42,7 @@ const EVENTS_MS = 60_000;
 
 const PATH = "/v2/requests/:id/stream";
 
-const endpoint = endpointsOf<RequestService>();
+const endpoint = endpointsOf<RequestService>("inference");
 
 const readEndpoint = endpoint({
   method: "GET",

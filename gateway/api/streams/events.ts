@@ -14,7 +14,7 @@ import type { RelaySpan } from "../../trace/relay-span.js";
 import { endpointsOf } from "../endpoint/endpoint.js";
 import { ticketParameter, type Parameter } from "../endpoint/parameters.js";
 
-const endpoint = endpointsOf<RequestService>();
+const endpoint = endpointsOf<RequestService>("inference");
 
 /** Reads the index of the first record to send. */
 const after: Parameter<number> = {

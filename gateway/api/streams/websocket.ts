@@ -30,7 +30,7 @@ import { endpointsOf } from "../endpoint/endpoint.js";
 import { readQuery } from "../endpoint/parameters.js";
 import { firstIndex, positionQuery } from "./events.js";
 
-const endpoint = endpointsOf<RequestService>();
+const endpoint = endpointsOf<RequestService>("inference");
 
 const PATH = "/v2/requests/:id/ws";
 
@@ -148,6 +148,7 @@ export class WebSocketEndpoint {
       if (this.#closing) throw fixedError("unavailable", "webSocketStopping");
       const id = idOf(incoming) ?? "";
       const owner = await admitCall(guard, askingOf(incoming, id), "read");
+      guard.restricted?.check("inference", incoming.headers);
       const { after } = readQuery(incoming.url ?? "", positionQuery, true);
       // A connection that has closed emits no further `close`.
       if (!socket.destroyed) socket.once("close", openReader(guard, owner, incoming));

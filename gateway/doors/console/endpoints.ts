@@ -7,7 +7,7 @@ import { withHeaders, type Reply } from "../../formats/reply.js";
 import { compress } from "../../http/compress.js";
 import type { ConsoleFile, ConsoleFiles } from "./files.js";
 
-const endpoint = endpointsOf<ConsoleFiles>();
+const endpoint = endpointsOf<ConsoleFiles>("none");
 
 const PAGE_PATH = "/console/";
 

@@ -104,6 +104,7 @@ export class Exchange {
     const owner = await this.#ownerFor(guard, access);
     this.#owner = owner;
     if (this.facts !== undefined) this.facts.tenant = owner?.tenant;
+    guard.restricted?.check(access.api, this.head.headers, "grpc");
     if (access.right !== undefined) this.#judgeLater = laterJudgement(guard, this.#asking(), access.right);
   }
 

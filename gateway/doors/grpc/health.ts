@@ -11,12 +11,12 @@ const LOOK_MS = 1_000;
 /** Most watchers of a gateway. */
 const MOST_WATCHERS = 1_024;
 
-type Watcher = ServerWritableStream<object, Health>;
+export type HealthWatcher = ServerWritableStream<object, Health>;
 
 export class HealthWatchers {
   readonly #isReady: () => boolean;
   /** What each has heard last. */
-  readonly #watchers = new Map<Watcher, Health["status"]>();
+  readonly #watchers = new Map<HealthWatcher, Health["status"]>();
   #looking: NodeJS.Timeout | undefined;
 
   constructor(isReady: () => boolean) {
@@ -24,7 +24,7 @@ export class HealthWatchers {
   }
 
   /** @throws InferenceError if there are too many */
-  add(call: Watcher): void {
+  add(call: HealthWatcher): void {
     if (this.#watchers.size >= MOST_WATCHERS) throw fixedError("unavailable", "tooManyFollowers");
     const health = healthOf(this.#isReady());
     this.#watchers.set(call, health.status);
@@ -49,7 +49,7 @@ export class HealthWatchers {
     for (const call of this.#watchers.keys()) call.end();
   }
 
-  #forget(call: Watcher): void {
+  #forget(call: HealthWatcher): void {
     this.#watchers.delete(call);
     if (this.#watchers.size > 0) return;
     clearInterval(this.#looking);

@@ -4,6 +4,7 @@
  */
 import { fixedError, InferenceError } from "#shared/errors.js";
 import { readMembers } from "../../api/endpoint/members.js";
+import type { Api } from "../../auth/restricted-apis.js";
 import type { Scope } from "../../auth/owner/scopes.js";
 import type { ModelDirectory, ModelName } from "../../fleet/models.js";
 import type { StatisticsService } from "../../fleet/statistics.js";
@@ -25,6 +26,7 @@ import type { Leaving } from "./leaving.js";
 
 /** Who may call a method, in the terms of the paths of HTTP. */
 export interface Access {
+  readonly api: Api;
   /** Undefined if the answer is the same for every tenant. */
   readonly right?: Scope;
   /** What a key must allow if the answer is the same for every tenant; absent: `read`. */
@@ -59,15 +61,19 @@ interface Named {
   readonly version: string;
 }
 
-const metadata = { open: "metadata" } as const;
-const health = { open: "health" } as const;
-const operator = { otherRight: "operator" } as const;
+const metadata = { api: "metadata", open: "metadata" } as const;
+const health = { api: "health", open: "health" } as const;
+const repository = { api: "model-repository" } as const;
+const control = { ...repository, otherRight: "operator" } as const;
+const inference = { api: "inference", right: "infer", admits: true } as const;
+const memory = { api: "shared-memory" } as const;
 
 export const unaryMethods: Readonly<Record<string, UnaryMethod>> = {
   ServerLive: { ...health, answer: () => ({ live: true }) },
   ServerReady: { ...health, answer: (_, __, parts) => ({ ready: isReady(parts) }) },
   ModelReady: {
     ...metadata,
+    api: "health",
     answer(asked, exchange, { fleet }) {
       const directory = exchange.models(fleet.directory);
       const { model, version } = nameIn(asked as Named);
@@ -77,9 +83,11 @@ export const unaryMethods: Readonly<Record<string, UnaryMethod>> = {
   ServerMetadata: { ...metadata, answer: (_, __, { serverName, version }) => serverMetadata(serverName, version) },
   ModelMetadata: { ...metadata, answer: ofModel(modelMetadata) },
   ModelConfig: {
+    api: "model-config",
     answer: async (asked, ...rest) => ({ config: await ofModel(modelConfig)(asked, ...rest) }),
   },
   ModelStatistics: {
+    api: "statistics",
     async answer(asked, exchange, { statistics }) {
       const named = nameIn(asked as Named);
       const directory = exchange.models(statistics.directory);
@@ -87,25 +95,25 @@ export const unaryMethods: Readonly<Record<string, UnaryMethod>> = {
     },
   },
   RepositoryIndex: {
+    ...repository,
     answer(asked, exchange, { fleet }) {
       const { repository_name: repository, ready } = asked as { repository_name: string; ready: boolean };
       refuseRepository(repository);
       return { models: repositoryIndex(exchange.models(fleet.directory), ready) };
     },
   },
-  RepositoryModelLoad: { ...operator, answer: refuseControl },
-  RepositoryModelUnload: { ...operator, answer: refuseControl },
-  SystemSharedMemoryStatus: { answer: () => ({ regions: {} }) },
-  SystemSharedMemoryRegister: { answer: refuseSharedMemory },
-  SystemSharedMemoryUnregister: { answer: refuseSharedMemory },
-  CudaSharedMemoryStatus: { answer: () => ({ regions: {} }) },
-  CudaSharedMemoryRegister: { answer: refuseSharedMemory },
-  CudaSharedMemoryUnregister: { answer: refuseSharedMemory },
-  TraceSetting: { right: "operator", answer: traceSetting },
-  LogSettings: { right: "operator", answer: logSettings },
+  RepositoryModelLoad: { ...control, answer: refuseControl },
+  RepositoryModelUnload: { ...control, answer: refuseControl },
+  SystemSharedMemoryStatus: { ...memory, answer: () => ({ regions: {} }) },
+  SystemSharedMemoryRegister: { ...memory, answer: refuseSharedMemory },
+  SystemSharedMemoryUnregister: { ...memory, answer: refuseSharedMemory },
+  CudaSharedMemoryStatus: { ...memory, answer: () => ({ regions: {} }) },
+  CudaSharedMemoryRegister: { ...memory, answer: refuseSharedMemory },
+  CudaSharedMemoryUnregister: { ...memory, answer: refuseSharedMemory },
+  TraceSetting: { api: "trace", right: "operator", answer: traceSetting },
+  LogSettings: { api: "logging", right: "operator", answer: logSettings },
   ModelInfer: {
-    right: "infer",
-    admits: true,
+    ...inference,
     answer: (asked, exchange, parts, client) => modelInfer(asked as Buffer, exchange, parts, client),
   },
 };
@@ -121,8 +129,11 @@ export function healthOf(isServing: boolean): Health {
   return { status: isServing ? "SERVING" : "NOT_SERVING" };
 }
 
+/** Who may ask for the services and messages: whoever may ask for the server's metadata. */
+export const reflectionAccess: Access = metadata;
+
 /** Who may call ModelStreamInfer. */
-export const streamAccess: Access = { right: "infer", admits: true };
+export const streamAccess: Access = inference;
 
 export function isReady({ fleet, isReady: admits }: Pick<MethodParts, "fleet" | "isReady">): boolean {
   return isServerReady(fleet.directory, admits());

@@ -10,6 +10,8 @@ const INFERENCE = "inference.GRPCInferenceService";
 const HEALTH = "grpc.health.v1.Health";
 
 export interface GrpcServices {
+  /** The files as they are, for reflection. */
+  readonly definitions: PackageDefinition;
   readonly inference: ServiceDefinition;
   readonly health: ServiceDefinition;
 }
@@ -21,6 +23,7 @@ export function loadServices(): GrpcServices {
   const inference = serviceOf(definitions, INFERENCE);
   const raw = { requestDeserialize: asIs, responseSerialize: asIs };
   return {
+    definitions,
     inference: {
       ...inference,
       ModelInfer: { ...methodOf(inference, "ModelInfer"), ...raw },

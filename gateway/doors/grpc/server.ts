@@ -9,7 +9,6 @@ import {
   Server,
   ServerCredentials,
   type handleBidiStreamingCall,
-  type handleServerStreamingCall,
   type handleUnaryCall,
   type ServiceDefinition,
   type UntypedHandleCall,
@@ -22,18 +21,20 @@ import { isRefusal } from "../../formats/errors.js";
 import { loadServices } from "./protocol.js";
 import type { Log } from "../../http/router.js";
 import { Exchange, type Surroundings } from "./exchange.js";
-import { HealthWatchers } from "./health.js";
+import { HealthWatchers, type HealthWatcher } from "./health.js";
 import {
   healthCheck,
   isReady,
+  reflectionAccess,
   streamAccess,
   unaryMethods,
-  type Health,
+  type Access,
   type Message,
   type MethodParts,
   type UnaryMethod,
 } from "./methods.js";
 import { Leaving } from "./leaving.js";
+import type { ReflectionCall } from "./reflection.js";
 import { enlargeWindows, Sessions } from "./sessions.js";
 import { codeOf, statusOf, stopping } from "./status.js";
 import { StreamInfer, type StreamParts } from "./stream-infer.js";
@@ -52,6 +53,8 @@ export interface GrpcTerms extends Surroundings {
   /** Time between two pings of an idle connection, and how long an answer may take, in ms. */
   readonly keepAliveMs: number;
   readonly keepAliveTimeoutMs: number;
+  /** Whether clients may ask for the services and messages. */
+  readonly reflects: boolean;
   readonly log: Log;
 }
 
@@ -99,8 +102,12 @@ export async function startGrpc(terms: GrpcTerms): Promise<RunningGrpc> {
   });
   server.addService(services.health, {
     Check: unaryCall(pathOf(services.health, "Check"), healthCheck, terms),
-    Watch: watchCall(pathOf(services.health, "Watch"), terms, health),
+    Watch: judgedCall(pathOf(services.health, "Watch"), healthCheck, terms, (call: HealthWatcher) => health.add(call)),
   });
+  const reflection = terms.reflects ? await import("./reflection.js") : undefined;
+  const endReflection = reflection?.reflect(server, services, (path, answer) =>
+    judgedCall(path, reflectionAccess, terms, answer),
+  );
   enlargeWindows(server);
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
   const sessions = new Sessions(server, () => parts.bodies.room({ tenant: "" }));
@@ -115,6 +122,7 @@ export async function startGrpc(terms: GrpcTerms): Promise<RunningGrpc> {
       await delay(lingerMs);
       const closed = new Promise<void>((resolve) => listener.close(() => resolve()));
       health.close();
+      endReflection?.();
       const drained = [...streams].map((stream) => stream.drain(stopping()));
       const shut = new Promise<void>((resolve) => server.tryShutdown(() => resolve()));
       await within(graceMs, Promise.all([shut, ...drained]));
@@ -189,20 +197,22 @@ function streamCall(
   };
 }
 
-function watchCall(
+/** Makes the handler of a call whose answers take as long as its client wants. */
+function judgedCall<C extends HealthWatcher | ReflectionCall>(
   path: string,
+  access: Access,
   terms: GrpcTerms,
-  watchers: HealthWatchers,
-): handleServerStreamingCall<Message, Health> {
+  answer: (call: C) => void,
+): (call: C) => void {
   return (call) => {
     const exchange = new Exchange(terms, path, call.metadata, call.getPeer());
     call.once("close", () => exchange.end(undefined));
-    const watch = async () => {
+    const judged = async () => {
       checkMetadata(exchange);
-      await exchange.judge(healthCheck);
-      watchers.add(call);
+      await exchange.judge(access);
+      answer(call);
     };
-    watch().catch((error: unknown) => {
+    judged().catch((error: unknown) => {
       noteFailure(error, exchange, terms);
       exchange.end(codeOf(error));
       call.emit("error", statusOf(error, exchange.requestId));

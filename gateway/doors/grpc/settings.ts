@@ -1,5 +1,6 @@
 /** The settings of gRPC. */
 import { z } from "zod";
+import { flagSetting } from "#shared/settings.js";
 
 /** Triton's port. */
 export const USUAL_GRPC_PORT = 8_001;
@@ -19,6 +20,9 @@ export const grpcSettings = {
       "The port for gRPC. 0: the system chooses a free port. `off`: the gateway speaks no gRPC. Unset: " +
         `${USUAL_GRPC_PORT}, or a free port if that one is taken.`,
     ),
+  BATON_GRPC_REFLECTION: flagSetting("false").describe(
+    "`true`: gRPC tells its services and messages to tools such as `grpcurl`, by the protocol of server reflection.",
+  ),
   BATON_GRPC_MAX_AGE_MS: z.coerce
     .number()
     .int()

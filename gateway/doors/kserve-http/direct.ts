@@ -60,8 +60,11 @@ function routeOf(target: string): string {
 
 export function directRoutes(options: DirectOptions): DirectRoutes {
   const { fleet, guard, onBug, bodies, reader, inference, printer, limits } = options;
-  const hasForm = (target: string, { host = "" }: IncomingHttpHeaders): boolean =>
-    plainHost.test(host) && plainTarget.test(target) && !target.includes("..");
+  const hasForm = (target: string, headers: IncomingHttpHeaders): boolean =>
+    plainHost.test(headers.host ?? "") &&
+    plainTarget.test(target) &&
+    !target.includes("..") &&
+    guard.restricted?.refusal("inference", headers) === undefined;
   /**
    * Undefined if the framework's way answers: with a refusal, or with a generation. So all refusals
    * of a key are written in one place, and a model that the key may not use has the answer of a

@@ -38,7 +38,11 @@ export interface KserveParts extends Pick<ModelExchange, "inference" | "bodies" 
   readonly version: string;
 }
 
-const endpoint = endpointsOf<KserveParts>();
+const health = endpointsOf<KserveParts>("health");
+const metadata = endpointsOf<KserveParts>("metadata");
+const config = endpointsOf<KserveParts>("model-config");
+const inference = endpointsOf<KserveParts>("inference");
+const repository = endpointsOf<KserveParts>("model-repository");
 
 const tensorShape = () => z.strictObject({ name: z.string(), datatype: z.string(), shape: z.array(z.number()) });
 
@@ -71,7 +75,7 @@ export const repositoryShape = () =>
 const notReady = { error: "Model version not ready" };
 
 const serverEndpoints = [
-  endpoint({
+  metadata({
     method: "GET",
     path: "/v2",
     open: "metadata",
@@ -85,7 +89,7 @@ const serverEndpoints = [
     handle: (_, { serverName, version }) => jsonReply(serverMetadata(serverName, version)),
   }),
   // Health has no body: probes read the status alone.
-  endpoint({
+  health({
     method: "GET",
     path: "/v2/health/live",
     open: "health",
@@ -93,7 +97,7 @@ const serverEndpoints = [
     answers: { 200: { says: "The process lives." } },
     handle: () => emptyReply,
   }),
-  endpoint({
+  health({
     method: "GET",
     path: "/v2/health/ready",
     open: "health",
@@ -108,7 +112,7 @@ const serverEndpoints = [
 ];
 
 const modelEndpoints = forModel(
-  endpoint({
+  metadata({
     method: "GET",
     path: "/v2/models/:model",
     open: "metadata",
@@ -122,7 +126,7 @@ const modelEndpoints = forModel(
     refusals: ["unknown_model", "model_unavailable"],
     handle: (asked, { fleet }) => jsonReply(ofModel(asked, asked.models(fleet), modelMetadata)),
   }),
-  endpoint({
+  health({
     method: "GET",
     path: "/v2/models/:model/ready",
     open: "metadata",
@@ -141,7 +145,7 @@ const modelEndpoints = forModel(
       return directory.isServed(directory.find(model, version)) ? emptyReply : jsonReply(notReady, 400);
     },
   }),
-  endpoint({
+  config({
     method: "GET",
     path: "/v2/models/:model/config",
     does: "Shows the configuration of a model.",
@@ -159,7 +163,7 @@ const inferenceTerms = {
 } as const;
 
 const inferenceEndpoints = forModel(
-  endpoint({
+  inference({
     ...inferenceTerms,
     path: "/v2/models/:model/infer",
     does: "Runs a model on tensors. The body and the answer may hold tensors as bytes behind the JSON.",
@@ -172,7 +176,7 @@ const inferenceEndpoints = forModel(
     },
     handle: (asked, parts) => inferOverHttp(exchangeOf(asked, parts)),
   }),
-  endpoint({
+  inference({
     ...inferenceTerms,
     path: "/v2/models/:model/generate",
     does: "Runs a model on a flat JSON object.",
@@ -185,7 +189,7 @@ const inferenceEndpoints = forModel(
     },
     handle: (asked, parts) => generateOverHttp(exchangeOf(asked, parts)),
   }),
-  endpoint({
+  inference({
     ...inferenceTerms,
     path: "/v2/models/:model/generate_stream",
     does: "Runs a model on a flat JSON object, and streams the text of a generator.",
@@ -198,7 +202,7 @@ const inferenceEndpoints = forModel(
 );
 
 const repositoryEndpoints = ["/v2/repository/index", "/v2/repository/:repository/index"].map((path) =>
-  endpoint({
+  repository({
     method: "POST",
     path,
     does: "Lists all models, also models that no worker could load.",

@@ -20,7 +20,8 @@ export interface ObservingParts {
   readonly processLog: ProcessLog;
 }
 
-const endpoint = endpointsOf<ObservingParts>();
+const trace = endpointsOf<ObservingParts>("trace");
+const logging = endpointsOf<ObservingParts>("logging");
 
 const tracesShape = () =>
   z.strictObject({
@@ -113,7 +114,7 @@ const logAnswers = { 200: { says: "The settings of the log.", shape: logShape } 
 export const observingEndpoints = [
   ...traceEndpoints("/v2/trace/setting", "all models"),
   ...traceEndpoints("/v2/models/:model/trace/setting", "a model"),
-  endpoint({
+  logging({
     method: "GET",
     path: "/v2/logging",
     right: "operator",
@@ -122,7 +123,7 @@ export const observingEndpoints = [
     answers: logAnswers,
     handle: (_, { processLog }) => jsonReply(processLog.show()),
   }),
-  endpoint({
+  logging({
     method: "POST",
     path: "/v2/logging",
     right: "operator",
@@ -139,7 +140,7 @@ function traceEndpoints(path: string, subject: string) {
   const ofModel = path.includes(":model");
   const refusals = ofModel ? (["unknown_model", "model_unavailable"] as const) : [];
   return [
-    endpoint({
+    trace({
       method: "GET",
       path,
       right: "operator",
@@ -149,7 +150,7 @@ function traceEndpoints(path: string, subject: string) {
       refusals,
       handle: (asked, parts) => jsonReply(parts.traces.show(knownModel(asked, parts, ofModel, true))),
     }),
-    endpoint({
+    trace({
       method: "POST",
       path,
       right: "operator",

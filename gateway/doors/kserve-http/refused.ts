@@ -9,7 +9,8 @@ import { endpointsOf, type Endpoint, type Method } from "../../api/endpoint/endp
 import { errorReply } from "../../formats/errors.js";
 import { jsonReply } from "../../formats/reply.js";
 
-const endpoint = endpointsOf<unknown>();
+const repository = endpointsOf<unknown>("model-repository");
+const memory = endpointsOf<unknown>("shared-memory");
 
 export const refusedEndpoints = [
   ...["load", "unload"].flatMap(modelControl),
@@ -18,13 +19,14 @@ export const refusedEndpoints = [
 
 /** @param refuse makes the error */
 function refused(
+  declare: typeof memory,
   method: Method,
   path: string,
   does: string,
   refuse: () => InferenceError,
   otherRight?: Scope,
 ): Endpoint<unknown> {
-  return endpoint({
+  return declare({
     method,
     path,
     ...(otherRight !== undefined && { otherRight }),
@@ -44,7 +46,7 @@ function refused(
 function modelControl(action: string): Endpoint<unknown>[] {
   const does = `Refuses to ${action} a model.`;
   return [
-    endpoint({
+    repository({
       method: "POST",
       path: `/v2/repository/models/:model/${action}`,
       otherRight: "operator",
@@ -58,6 +60,7 @@ function modelControl(action: string): Endpoint<unknown>[] {
       handle: () => errorReply(fixedError("unsupported", "modelControl"), "kserve", 503),
     }),
     refused(
+      repository,
       "POST",
       `/v2/repository/:repository/models/:model/${action}`,
       does,
@@ -67,19 +70,19 @@ function modelControl(action: string): Endpoint<unknown>[] {
   ];
 }
 
-function sharedMemory(memory: string): Endpoint<unknown>[] {
+function sharedMemory(kind: string): Endpoint<unknown>[] {
   const disabled = () => fixedError("unsupported", "sharedMemory");
   return [
-    noRegions(`${memory}/status`),
-    noRegions(`${memory}/region/:region/status`),
-    refused("POST", `${memory}/region/:region/register`, "Refuses to register shared memory.", disabled),
-    refused("POST", `${memory}/region/:region/unregister`, "Refuses to unregister shared memory.", disabled),
-    refused("POST", `${memory}/unregister`, "Refuses to unregister all shared memory.", disabled),
+    noRegions(`${kind}/status`),
+    noRegions(`${kind}/region/:region/status`),
+    refused(memory, "POST", `${kind}/region/:region/register`, "Refuses to register shared memory.", disabled),
+    refused(memory, "POST", `${kind}/region/:region/unregister`, "Refuses to unregister shared memory.", disabled),
+    refused(memory, "POST", `${kind}/unregister`, "Refuses to unregister all shared memory.", disabled),
   ];
 }
 
 function noRegions(path: string): Endpoint<unknown> {
-  return endpoint({
+  return memory({
     method: "GET",
     path,
     does: "Lists the regions of shared memory, of which there are none.",

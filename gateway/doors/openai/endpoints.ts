@@ -28,7 +28,8 @@ export interface OpenAiParts {
   readonly inference: Inference;
 }
 
-const endpoint = endpointsOf<OpenAiParts>();
+const metadata = endpointsOf<OpenAiParts>("metadata");
+const inference = endpointsOf<OpenAiParts>("inference");
 
 const modelShape = () =>
   z.strictObject({
@@ -51,7 +52,7 @@ const generationTerms = {
 } as const;
 
 export const openAiEndpoints = [
-  endpoint({
+  metadata({
     method: "GET",
     path: "/v1/models",
     open: "metadata",
@@ -64,7 +65,7 @@ export const openAiEndpoints = [
     },
     handle: (asked, { fleet }) => listModels(asked.models(fleet)),
   }),
-  endpoint({
+  metadata({
     method: "GET",
     path: "/v1/models/:model",
     open: "metadata",
@@ -73,13 +74,13 @@ export const openAiEndpoints = [
     refusals: ["unknown_model"],
     handle: (asked, { fleet }) => retrieveModel(asked.models(fleet), asked.segment("model")),
   }),
-  endpoint({
+  inference({
     ...generationTerms,
     path: "/v1/completions",
     does: "Completes one or several prompts.",
     handle: (asked, parts) => generate(asked, parts, parseCompletionRequest),
   }),
-  endpoint({
+  inference({
     ...generationTerms,
     path: "/v1/chat/completions",
     does: "Continues a chat.",

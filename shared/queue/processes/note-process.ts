@@ -15,6 +15,15 @@ import type { ReportField } from "../pieces/report.js";
 import { LoadMeter, processLoad } from "./load-meter.js";
 import type { ProcessReports } from "./reports.js";
 
+/** The open connections of a gateway's clients. */
+const clientConnections = z.object({
+  http: z.number(),
+  /** Absent if the gateway speaks no gRPC. */
+  grpc: z.number().optional(),
+});
+
+export type ClientConnections = Readonly<z.infer<typeof clientConnections>>;
+
 const schema = z.object({
   kind: z.enum(["gateway", "jobs"]),
   name: z.string(),
@@ -27,6 +36,8 @@ const schema = z.object({
   /** Of Baton. Absent in older processes, as the load is. */
   version: z.string().optional(),
   load: processLoad.optional(),
+  /** Absent in jobs processes, in older gateways, and before a gateway listens. */
+  connections: clientConnections.optional(),
 });
 
 export type ListedProcess = Readonly<z.infer<typeof schema>>;
@@ -56,10 +67,16 @@ export function noteProcess(redis: RedisClient, { hasReported, ...note }: Proces
   return script(redis, registryKeys, { ...note, hasReported: hasReported ? 1 : 0, remembered: REMEMBERED_MS });
 }
 
+interface ListingTerms extends Pick<ListedProcess, "kind" | "name" | "metrics"> {
+  readonly reports: ProcessReports;
+  /** Counts the connections of clients; undefined if the process does not listen. */
+  readonly connections: () => ClientConnections | undefined;
+}
+
 /** Keeps this process listed until `signal` aborts, and sends its report. */
 export async function listProcess(
   redis: RedisClient,
-  { kind, name, metrics, reports }: Pick<ListedProcess, "kind" | "name" | "metrics"> & { reports: ProcessReports },
+  { kind, name, metrics, reports, connections }: ListingTerms,
   signal: AbortSignal,
 ): Promise<void> {
   const startedAt = new Date(performance.timeOrigin).toISOString();
@@ -69,7 +86,7 @@ export async function listProcess(
   /** Of the note that is on its way, or that Redis did not answer. */
   let text: string | undefined;
   const note = async (forMs: number, report: readonly ReportField[]) => {
-    text ??= forMs === 0 ? before : JSON.stringify({ ...own, load: meter.read() });
+    text ??= forMs === 0 ? before : JSON.stringify({ ...own, load: meter.read(), connections: connections() });
     const { hasReported } = reports;
     const said = await noteProcess(redis, { process: text, before, forMs, name, hasReported, report });
     [before, text] = [text, undefined];

@@ -9,6 +9,7 @@ import { metricsOf, scrape } from "../../metrics/scrape.js";
 import { freePort } from "../../support/brokers/port.js";
 import { makeCertificates } from "../../support/certificates.js";
 import { useFleet } from "../../support/fleet/use-fleet.js";
+import { readUntil } from "../../support/until.js";
 import { TraceReceiver } from "../../support/traces/receiver.js";
 import { clientsTrace, named, pathsOf } from "../../support/traces/spans.js";
 import { GrpcClient, HEALTH, int32s, parameters, type Message } from "./client.js";
@@ -92,6 +93,21 @@ describe("the metrics", () => {
     expect(after.value(refusals) - (before.samples.get(refusals) ?? 0)).toBe(1);
     expect(after.value("baton_grpc_connections")).toBe(1);
     expect(after.value('baton_http_request_duration_seconds_count{protocol="grpc"}')).toBeGreaterThan(1);
+  });
+});
+
+describe("the fleet", () => {
+  it("shows the connections of each gateway, of HTTP and of gRPC", async () => {
+    await client().call("ServerLive", {});
+    const read = async () => {
+      const fleet = (await (await fetch(`${running.url}/v2/fleet`)).json()) as {
+        gateways: { connections?: { http: number; grpc?: number } }[];
+      };
+      return fleet.gateways[0]?.connections;
+    };
+    // A gateway notes them every five seconds.
+    const seen = await readUntil(read, (now) => now?.grpc === 1 && now.http > 0, { patienceMs: 15_000 });
+    expect(seen).toEqual({ http: expect.any(Number), grpc: 1 });
   });
 });
 
