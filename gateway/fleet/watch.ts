@@ -315,12 +315,17 @@ export class FleetWatch implements Fleet {
 
 /** The metrics of a version leave the page some minutes after the last worker that served it. */
 function forgetGone(before: readonly Announcement[], now: readonly Announcement[]): void {
-  const versionsOf = (workers: readonly Announcement[]) =>
-    workers.flatMap(({ models }) =>
-      models.map(({ name, version }) => [`${name}/${version}`, { name, version }] as const),
-    );
-  const known = new Set(versionsOf(now).map(([key]) => key));
-  for (const [key, { name, version }] of versionsOf(before)) if (!known.has(key)) cells.forgetModel(name, version);
+  const modelsOf = (workers: readonly Announcement[]) => workers.flatMap(({ models }) => models);
+  const known = modelsOf(now);
+  const [names, versions] = [new Set(known.map(({ name }) => name)), new Set(known.map(nameOf))];
+  for (const model of modelsOf(before)) {
+    if (!versions.has(nameOf(model))) cells.forgetModel(model.name, model.version);
+    if (!names.has(model.name)) cells.forgetName(model.name);
+  }
+}
+
+function nameOf({ name, version }: ServedModel): string {
+  return `${name}/${version}`;
 }
 
 /**

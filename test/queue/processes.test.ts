@@ -5,6 +5,7 @@ import { registryKeys, REMEMBERED_MS } from "#shared/queue/keys.js";
 import { pageField, partText } from "#shared/queue/pieces/report.js";
 import { noteProcess, readProcesses, type ProcessNote } from "#shared/queue/processes/note-process.js";
 import { ProcessReports } from "#shared/queue/processes/reports.js";
+import { SumsReader } from "../../gateway/fleet/sums-reader.js";
 import { EndReport } from "../../gateway/outcomes/end-report.js";
 import { useLab } from "../support/queue/lab.js";
 
@@ -114,6 +115,28 @@ describe("the note of a process", () => {
     expect(await failures()).toBe(2);
     expect(await a.note()).toBe("noted");
     expect(await failures()).toBe(3);
+  });
+
+  it("moves a report without a fall or a rise of what the observer sees", async () => {
+    const [a, b, sums] = [processOf("a"), processOf("b"), new SumsReader(lab.redis)];
+    const seen = async () => {
+      const { reports } = await readReports(lab.redis);
+      return (await sums.read(reports, "1")).sums.get("m")?.fail;
+    };
+    a.fail();
+    b.fail();
+    b.fail();
+    await a.note();
+    await b.note();
+    expect((await sums.read(undefined, "1")).sums.get("m")?.fail).toBe(3);
+    // The other process fails as often in the round in which the report moves, so no sum falls.
+    await a.note({ forMs: 0 });
+    b.fail();
+    await b.note();
+    expect(await seen()).toBe(4);
+    b.fail();
+    await b.note();
+    expect(await seen()).toBe(5);
   });
 
   it("brings everything again to a server that has lost it", async () => {
