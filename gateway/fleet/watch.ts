@@ -301,7 +301,7 @@ export class FleetWatch implements Fleet {
       else if (redisNow - goneAt < REMEMBERED_MS) lapsed.push(one);
     }
     if (areSame(this.#workers, live) && areSame(this.#lapsed, lapsed)) return;
-    forgetGone([...this.#workers, ...this.#lapsed], [...live, ...lapsed]);
+    noteSeries([...this.#workers, ...this.#lapsed], [...live, ...lapsed]);
     const left = new Set(live);
     const hasGone = this.#workers.some((worker) => !left.has(worker));
     this.#workers = live;
@@ -313,8 +313,11 @@ export class FleetWatch implements Fleet {
   }
 }
 
-/** The metrics of a version leave the page some minutes after the last worker that served it. */
-function forgetGone(before: readonly Announcement[], now: readonly Announcement[]): void {
+/**
+ * A version may have metrics from its first worker on, and they leave the page some minutes after
+ * its last worker has gone.
+ */
+function noteSeries(before: readonly Announcement[], now: readonly Announcement[]): void {
   const modelsOf = (workers: readonly Announcement[]) => workers.flatMap(({ models }) => models);
   const known = modelsOf(now);
   const [names, versions] = [new Set(known.map(({ name }) => name)), new Set(known.map(nameOf))];
@@ -322,6 +325,7 @@ function forgetGone(before: readonly Announcement[], now: readonly Announcement[
     if (!versions.has(nameOf(model))) cells.forgetModel(model.name, model.version);
     if (!names.has(model.name)) cells.forgetName(model.name);
   }
+  for (const { name, version } of known) cells.modelLabels(name, version);
 }
 
 function nameOf({ name, version }: ServedModel): string {

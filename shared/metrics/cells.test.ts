@@ -89,6 +89,15 @@ describe("the series of a version", () => {
     expect(cells.page()).toContain('nv_inference_count{model="m",version="1"} 0\n');
   });
 
+  it("do not come back with a late end of a version that is gone", () => {
+    const cells = new Cells();
+    cells.modelLabels("m", "1");
+    expect(cells.labelsIfKnown("m", "1")).toEqual({ model: "m", version: "1" });
+    cells.forgetModel("m", "1");
+    expect(cells.labelsIfKnown("m", "1")).toEqual({ model: "_other", version: "" });
+    expect(cells.labelsIfKnown("m", "1")).toEqual({ model: "_other", version: "" });
+  });
+
   it("leave their place to another model, also in series that do not tell versions apart", () => {
     const cells = new Cells(1);
     const count = (model: string) => {

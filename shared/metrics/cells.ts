@@ -100,10 +100,15 @@ export class Cells {
   modelLabels(model: string, version: string): Labels {
     const name = `${model}/${version}`;
     if (!this.#models.has(name)) {
-      if (this.#models.size >= this.#mostModels) return { model: OTHER, version: "" };
+      if (model === OTHER || this.#models.size >= this.#mostModels) return { model: OTHER, version: "" };
       this.#models.add(name);
     }
     return { model, version, ...this.#described.get(name)?.labels };
+  }
+
+  /** The labels of a version that may be gone. A version without series gets none. */
+  labelsIfKnown(model: string, version: string): Labels {
+    return this.#models.has(`${model}/${version}`) ? this.modelLabels(model, version) : this.modelLabels(OTHER, "");
   }
 
   /** The label of a model in series that do not tell versions apart. */

@@ -128,6 +128,8 @@ export class ProcessReports {
    * @param now on `World.now()`'s clock
    */
   next(now: number, terms: Terms = {}): readonly ReportField[] {
+    // Redis may have the report before, though its answer is lost.
+    for (const subject of this.#sent?.sums.keys() ?? []) this.#doubt(subject);
     this.#sent = undefined;
     const sinceMs = now - this.#sentAt;
     if (terms.isLast !== true && sinceMs < EVERY_MS) return [];
@@ -157,7 +159,7 @@ export class ProcessReports {
 
   /** Sends all parts again, because another server may answer now, without the newest of them. */
   repeat(): void {
-    for (const [subject, { sums }] of this.#known) this.#known.set(subject, { sums, isSure: false });
+    for (const subject of this.#known.keys()) this.#doubt(subject);
     this.#count = 0;
     for (const model of this.#models) model.toldAt = undefined;
   }
@@ -190,6 +192,10 @@ export class ProcessReports {
     );
   }
 
+  #doubt(subject: string): void {
+    this.#known.set(subject, { sums: this.#known.get(subject)?.sums ?? [], isSure: false });
+  }
+
   /** @param most bytes of the model's pages, about */
   #add(model: OwnModel, { fields, sums: sent, pages, whole }: Sent, most: number, { toRedis }: Terms): void {
     const parts = this.#partsOf(model);
@@ -216,9 +222,10 @@ export class ProcessReports {
 
   /** The parts of a model by subject; each has a page. */
   #partsOf(model: OwnModel) {
-    const parts = this.#sumsOf(model).map(({ subject, sums, lastAt }) => {
+    const parts = this.#sumsOf(model).map(({ subject, sums, lastAt, isNow = false }) => {
       const { sums: known = [], isSure = true } = this.#known.get(subject) ?? {};
-      const isThere = sums.every((sum, place) => sum === (isSure ? (known[place] ?? 0) : 0));
+      // Another server has no more than 0 of sums that are 0, but may have an older number.
+      const isThere = (isSure || !isNow) && sums.every((sum, place) => sum === (isSure ? (known[place] ?? 0) : 0));
       return { subject, sums, lastAt, isThere };
     });
     const paged = new Set(model.pages.flatMap(({ subjects }) => subjects));
