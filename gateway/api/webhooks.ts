@@ -55,7 +55,7 @@ export const webhookEndpoints = [
     method: "POST",
     path: "/v2/webhooks",
     right: "jobs",
-    does: "Makes a webhook. Only this answer shows its secret.",
+    does: "Makes a webhook. Only this answer, also if it is repeated under a key, shows its secret.",
     members: { url: needed(url), events: needed(events), secret },
     answers: { 201: { says: "The webhook, with its secret.", shape: webhookShape } },
     refusals: ["url_not_allowed", "webhook_limit", "idempotency_mismatch", "outcome_unknown"],
