@@ -2,7 +2,6 @@
  * A worker as a member of the fleet: its connections, the lanes of its models, and how it joins and
  * leaves.
  */
-import { createRequire } from "node:module";
 import { hostname } from "node:os";
 import type { Logger } from "pino";
 import { showBus, showRedis } from "#shared/metrics/brokers.js";
@@ -27,6 +26,7 @@ import { retrying } from "#shared/retry.js";
 import { SleepingStates } from "#shared/sleeping-states.js";
 import { openTracer } from "#shared/trace/open.js";
 import type { Tracer } from "#shared/trace/span.js";
+import { version } from "#shared/version.js";
 import { Exclusive } from "./lane/exclusive.js";
 import { beginToRead, type Reading } from "./lane/reading.js";
 import { TensorWork } from "./tensors/loop.js";
@@ -45,8 +45,6 @@ import { WorkerMeter } from "./liveness/load.js";
 import { StepTraces } from "./trace/step-traces.js";
 import { hibernateWhileOpen } from "./upkeep/hibernate.js";
 import { lookAfterPins } from "./upkeep/upkeep.js";
-
-const { version } = createRequire(import.meta.url)("#package.json") as { version: string };
 
 /** In ms. A starting worker that cannot reach Redis for longer than this gives up. */
 const START_BUDGET_MS = 60_000;

@@ -104,7 +104,7 @@ export const webhookEndpoints = [
     method: "POST",
     path: "/v2/webhooks/:id/rotate",
     right: "jobs",
-    does: "Gives a webhook a new secret. Only this answer shows it.",
+    does: "Gives a webhook a new secret. Only this answer, also if it is repeated under a key, shows it.",
     members: { overlap },
     mayBeEmpty: true,
     answers: { 200: { says: "The webhook, with its new secret.", shape: webhookShape } },

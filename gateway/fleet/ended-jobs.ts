@@ -4,7 +4,7 @@
  * same ends again. Pure.
  */
 import { OTHER } from "#shared/metrics/cells.js";
-import type { Counted } from "./queue-look.js";
+import type { LoadSum } from "#shared/queue/pieces/load.js";
 
 /** The states in which jobs end. */
 const states = ["completed", "failed", "cancelled", "expired"] as const;
@@ -29,7 +29,7 @@ export class EndCounters {
    * @param models that workers serve or have served lately. A model that goes takes its counters
    *   with it, and its earlier ends do not make those of `OTHER` jump
    */
-  take(loads: ReadonlyMap<string, Counted>, models: ReadonlySet<string>): readonly EndedJobs[] {
+  take(loads: ReadonlyMap<string, LoadSum>, models: ReadonlySet<string>): readonly EndedJobs[] {
     const now = new Map(
       [...loads].flatMap(([field, { requests }]) => (field.startsWith("e:") ? [[field, requests] as const] : [])),
     );

@@ -163,6 +163,6 @@ export class Observer {
 /** A report of a worker that may come back is there for ten minutes, but others have its jobs. */
 function jobsHeldBy(workers: Observed["workers"], reports: readonly ReportPart[]): number {
   const live = new Set(workers.map(({ worker }) => worker));
-  const held = reports.filter(({ worker, part }) => part.of === "jobs" && live.has(worker ?? ""));
+  const held = reports.filter(({ process, part }) => part.of === "jobs" && live.has(process ?? ""));
   return held.reduce((all, { sums }) => all + (sums[0] ?? 0), 0);
 }

@@ -69,7 +69,7 @@ export class StatisticsService {
     const { workers } = fleet;
     const [{ reports, past }, loads] = await Promise.all([readReports(redis), readLoads(redis, namesOf(workers))]);
     // This gateway knows newer numbers of its own than Redis has.
-    const others = reports.filter(({ worker }) => worker !== name);
+    const others = reports.filter(({ process }) => process !== name);
     const totals = totalsOf([...others, ...past, ...counted.parts()]);
     const memory = memoryOf(workers, (worker) => loads.get(worker)?.load.cached ?? {});
     return (version) => statisticsOf(version, totals(version), memory(version));

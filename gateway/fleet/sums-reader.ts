@@ -54,8 +54,8 @@ function readOf(parts: readonly ReportPart[], past: Reports["past"]): Read {
 
 /** Whether a process is missing that had a report before, or a sum has fallen. */
 function isLess(before: Read, now: Read): boolean {
-  const there = new Set(now.parts.map(({ worker }) => worker));
-  return before.parts.some(({ worker }) => !there.has(worker)) || hasFallen(before.sums, now.sums);
+  const there = new Set(now.parts.map(({ process }) => process));
+  return before.parts.some(({ process }) => !there.has(process)) || hasFallen(before.sums, now.sums);
 }
 
 /**

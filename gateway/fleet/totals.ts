@@ -1,6 +1,6 @@
 /**
  * The statistics of models over the whole fleet and its past, in Triton's form. They come from the
- * reports that workers' beats bring to Redis. Pure.
+ * reports that all processes bring to Redis. Pure.
  */
 import type { Announcement } from "#shared/contract/announcement.js";
 import {
@@ -18,7 +18,7 @@ export interface VersionName {
   readonly version: string;
 }
 
-/** The sums of a version over all workers, as their reports name them. */
+/** The sums of a version over all processes, as their reports name them. */
 export interface VersionTotals {
   readonly last: number;
   readonly of: Readonly<Record<(typeof versionSums)[number], number>>;

@@ -13,6 +13,7 @@ import { readFleet, readVersion, type FleetState } from "#shared/queue/admission
 import type { QueueLimits } from "#shared/queue/admission/limits.js";
 import { REMEMBERED_MS } from "#shared/queue/keys.js";
 import { readAnnouncements, readMembers, type Members } from "#shared/queue/members.js";
+import type { LoadSum } from "#shared/queue/pieces/load.js";
 import type { TraceFields } from "#shared/queue/trace-settings.js";
 import { cells } from "#shared/metrics/cells.js";
 import { dropIfSilent, type RedisClient } from "#shared/redis/connect.js";
@@ -26,7 +27,6 @@ import {
   type AskedLoad,
   type FleetDescription,
   type ScrapeTarget,
-  type TenantLoad,
 } from "./describe.js";
 import type { GoneBack } from "./gone-back.js";
 import { historyOf, type FleetHistory } from "./history.js";
@@ -66,7 +66,7 @@ export interface Fleet {
    * Counts the requests of a tenant that wait or run.
    * @throws InferenceError `unavailable` while the gateway cannot ask Redis
    */
-  loadOf(tenant: string): Promise<TenantLoad>;
+  loadOf(tenant: string): Promise<LoadSum>;
   /**
    * Gives the answer of `GET /v2/fleet/history`.
    * @param models undefined for all
@@ -197,7 +197,7 @@ export class FleetWatch implements Fleet {
     return scrapeTargets(this.#described(""), this.#workers);
   }
 
-  loadOf(tenant: string): Promise<TenantLoad> {
+  loadOf(tenant: string): Promise<LoadSum> {
     return loadOfTenant(this.#described(tenant));
   }
 

@@ -58,10 +58,10 @@ describe("the note of a process", () => {
     await a.note();
     expect(await failures()).toBe(3);
     expect((await readProcesses(lab.redis)).map(({ name }) => name)).toEqual(["a", "b"]);
-    const ofA = async () => (await readReports(lab.redis)).reports.filter(({ worker }) => worker === "a");
+    const ofA = async () => (await readReports(lab.redis)).reports.filter(({ process }) => process === "a");
     expect(await ofA()).toEqual([
       {
-        worker: "a",
+        process: "a",
         model: "m",
         version: "1",
         part: { of: "version" },
@@ -159,6 +159,6 @@ describe("the note of a process", () => {
     expect(await failures()).toBe(6);
     expect(await lab.redis.zcard(registryKeys.processes)).toBe(1);
     const { reports } = await readReports(lab.redis);
-    expect(reports.filter(({ worker }) => worker === "a").map(({ sums }) => sums[1])).toEqual([1]);
+    expect(reports.filter(({ process }) => process === "a").map(({ sums }) => sums[1])).toEqual([1]);
   });
 });

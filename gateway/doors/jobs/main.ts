@@ -4,7 +4,6 @@
  * without loss.
  */
 import { randomBytes } from "node:crypto";
-import { createRequire } from "node:module";
 import { closeSync, openSync, utimesSync } from "node:fs";
 import type { Queue } from "bullmq";
 import type { Logger } from "pino";
@@ -20,6 +19,7 @@ import { settingsOrExit } from "#shared/settings.js";
 import type { TraceFields } from "#shared/queue/trace-settings.js";
 import { openTracer } from "#shared/trace/open.js";
 import type { Tracer } from "#shared/trace/span.js";
+import { version } from "#shared/version.js";
 import { WaitingClients } from "../../admission/client-calls.js";
 import { Audit } from "../../auth/audit.js";
 import { limitsInForce, parseLimits } from "../../auth/owner/limits.js";
@@ -44,7 +44,6 @@ import { ScheduleRuns } from "./schedule-runs.js";
 import { Sender } from "./sender.js";
 import { lookAfterAll } from "./upkeep.js";
 
-const { version } = createRequire(import.meta.url)("#package.json") as { version: string };
 const TOUCH_EVERY_MS = 2_000;
 /** Requests to the board may take this long when the process stops. */
 const BOARD_GRACE_MS = 2_000;
