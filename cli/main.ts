@@ -2,9 +2,9 @@
  * The command line, `baton <verb>`: an HTTP client of a gateway. Exits with the verb's exit code.
  * At Ctrl-C the verb first ends its requests.
  */
+import { createRequire } from "node:module";
 import { CommanderError, type Command } from "commander";
 import { JsonError } from "#shared/json/error.js";
-import { version } from "#shared/version.js";
 import { readAddress } from "./client/address.js";
 import { Gateway } from "./client/gateway.js";
 import { buildProgram, type GeneralOptions } from "./program.js";
@@ -12,6 +12,7 @@ import { exitCodes, Failure, type ExitCode } from "./terminal/exit.js";
 import { Terminal } from "./terminal/terminal.js";
 import type { Session } from "./verbs/session.js";
 
+const { version } = createRequire(import.meta.url)("#package.json") as { version: string };
 const { argv, env, stdout, stderr } = process;
 
 /**

@@ -10,7 +10,7 @@ import { USUAL_GRPC_PORT } from "./doors/grpc/settings.js";
 import type { AccessLog } from "./facts/answer-facts.js";
 import { TensorPrinter } from "./formats/kserve/tensor-printer.js";
 import type { RedisClient } from "#shared/redis/connect.js";
-import { version } from "#shared/version.js";
+import { version } from "#shared/boot.js";
 import type { AdministrationServices, ObservingServices } from "./endpoints.js";
 import { Bodies } from "./http/bodies.js";
 import type { HttpCounts } from "./http/counts.js";

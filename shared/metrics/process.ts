@@ -1,6 +1,6 @@
 /** The figures of a process itself that prom-client does not have. */
 import { monitorEventLoopDelay } from "node:perf_hooks";
-import { version } from "../version.js";
+import { version } from "../boot.js";
 import type { Cells } from "./cells.js";
 
 /** How often the delays of the event loop begin anew, in ms. */

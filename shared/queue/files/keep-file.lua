@@ -4,7 +4,7 @@
 --   KEYS.file     (reserve-file.lua)
 --   KEYS.all      all files of the tenant
 --   KEYS.due      when upkeep looks at each file
---   KEYS.upload[]  of the Idempotency-Key, if the client has given one: the claim of the first upload
+--   KEYS.upload[]  of the Idempotency-Key, if a client has given one: the claim of the first upload
 --   ARGV.tenant
 --   ARGV.id
 --   ARGV.name

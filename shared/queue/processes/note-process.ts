@@ -9,7 +9,7 @@ import { timeAt } from "../../redis/clock.js";
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, word } from "../../redis/script.js";
 import { delay } from "../../retry.js";
-import { version } from "../../version.js";
+import { version } from "../../boot.js";
 import { REMEMBERED_MS, registryKeys } from "../keys.js";
 import type { ReportField } from "../pieces/report.js";
 import { LoadMeter, processLoad } from "./load-meter.js";

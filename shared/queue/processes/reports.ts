@@ -36,10 +36,10 @@ export interface Reporting {
  */
 const EVERY_MS = 1_000;
 /**
- * Bytes of a source's pages for each `SOURCE_MS` since the last report, about. The pages that do not
- * fit go with the next reports, and the pages that have waited longest go first. A busy model may
- * always have more to tell, so nothing makes beats more frequent. In a large fleet beats are rare,
- * and each brings more.
+ * Bytes of a source's pages for each `SOURCE_MS` since the last report, about. The pages that do
+ * not fit go with the next reports, and the pages that have waited longest go first. A busy model
+ * may always have more to tell, so nothing makes beats more frequent. In a large fleet beats are
+ * rare, and each brings more.
  */
 const SOURCE_BYTES = 300;
 const SOURCE_MS = 250;
