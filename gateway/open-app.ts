@@ -1,5 +1,4 @@
 /** Opens the doors of a gateway, over its services: the app with its paths, and gRPC. */
-import { createRequire } from "node:module";
 import type { Logger } from "pino";
 import type { Certificates } from "#shared/http/certificates.js";
 import { cells } from "#shared/metrics/cells.js";
@@ -11,6 +10,7 @@ import { USUAL_GRPC_PORT } from "./doors/grpc/settings.js";
 import type { AccessLog } from "./facts/answer-facts.js";
 import { TensorPrinter } from "./formats/kserve/tensor-printer.js";
 import type { RedisClient } from "#shared/redis/connect.js";
+import { version } from "#shared/boot.js";
 import type { AdministrationServices, ObservingServices } from "./endpoints.js";
 import { Bodies } from "./http/bodies.js";
 import type { HttpCounts } from "./http/counts.js";
@@ -21,8 +21,6 @@ import { TraceService } from "./service/observing/trace-settings.js";
 import type { Services } from "./service/services.js";
 import type { FrontDoor } from "./http/traces/front-door.js";
 import type { TraceRates } from "./trace/rates.js";
-
-const { version } = createRequire(import.meta.url)("#package.json") as { version: string };
 
 export interface AppTerms {
   readonly config: GatewayConfig;

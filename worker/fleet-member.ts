@@ -2,14 +2,13 @@
  * A worker as a member of the fleet: its connections, the lanes of its models, and how it joins and
  * leaves.
  */
-import { createRequire } from "node:module";
 import { hostname } from "node:os";
 import type { Logger } from "pino";
 import { showBus, showRedis } from "#shared/metrics/brokers.js";
 import { cells } from "#shared/metrics/cells.js";
 import { droppedSpans } from "#shared/metrics/process.js";
 import type { MetricsPlace } from "#shared/metrics/place.js";
-import { boot } from "#shared/boot.js";
+import { boot, version } from "#shared/boot.js";
 import { pinOf, type Lane } from "#shared/queue/address.js";
 import type { Lifecycle } from "#shared/lifecycle.js";
 import { linkOf } from "#shared/nats/client.js";
@@ -48,8 +47,6 @@ import { WorkerMeter } from "./liveness/load.js";
 import { StepTraces } from "./trace/step-traces.js";
 import { hibernateWhileOpen } from "./upkeep/hibernate.js";
 import { lookAfterPins } from "./upkeep/upkeep.js";
-
-const { version } = createRequire(import.meta.url)("#package.json") as { version: string };
 
 /** In ms. A starting worker that cannot reach Redis for longer than this gives up. */
 const START_BUDGET_MS = 60_000;

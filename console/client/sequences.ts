@@ -34,7 +34,8 @@ export async function listSequences(model: string, prefix: string, signal: Abort
     // A sequence may be on several pages.
     for (const one of page.sequences) found.set(`${typeof one.sequence_id} ${one.sequence_id}`, one);
     after = page.next;
-    total = page.total;
+    // Only the first page says it.
+    total ??= page.total;
   } while (after !== undefined && found.size < MOST_LISTED);
   const sequences = [...found.values()].toSorted((a, b) => compareIds(a.sequence_id, b.sequence_id));
   return { sequences, total, hasMore: after !== undefined };

@@ -17,8 +17,9 @@ export type AnyFleet = Fleet | OwnFleet;
 /** Events to keep; the oldest go first. */
 const MOST_EVENTS = 300;
 /**
- * Time without a new state, in ms, after which the page reads the fleet again. Processes note their
- * load every 5 s, so silence means a dead connection, or a gateway that cannot ask Redis.
+ * Time without a new state, in ms, after which the page reads the fleet again. The gateway sends
+ * the loads of an idle fleet every 6 s, so silence means a dead connection, or a gateway that
+ * cannot ask Redis.
  */
 const MOST_SILENCE_MS = 20_000;
 /** Pause before the page asks again for events that the gateway has refused, in ms. */

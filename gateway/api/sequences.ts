@@ -73,7 +73,7 @@ export const sequenceEndpoints = forModel(
     query: { limit: pageSize(100, 1_000), after: text, state: oneOf(sequenceStates), prefix: prefixOfQuery },
     answers: {
       200: {
-        says: "A page of sequences; `next` is the `after` of the next page, and `total`, without tenants, the model's number.",
+        says: "A page; `next` is the `after` of the next page. Without tenants, the first page's `total` is the model's number.",
         shape: sequencesShape,
       },
     },

@@ -17,7 +17,7 @@ import {
   type StoredFile,
 } from "#shared/queue/files/files.js";
 import { forgetFile } from "#shared/queue/files/forget-file.js";
-import { keepFile, type FilePurpose } from "#shared/queue/files/keep-file.js";
+import { keepFile, type FilePurpose, type UploadClaim, type UploadKey } from "#shared/queue/files/keep-file.js";
 import { reserveFile, type FileAddress, type FileLimits, type Reserved } from "#shared/queue/files/reserve-file.js";
 import { useFile } from "#shared/queue/files/use-file.js";
 import type { RedisClient } from "#shared/redis/connect.js";
@@ -42,6 +42,18 @@ export interface FileTerms {
   readonly purpose: FilePurpose;
   /** How long the file lives; undefined for the usual time. */
   readonly ttlMs?: number | undefined;
+  /** Absent without an Idempotency-Key. */
+  readonly upload?: UploadKey;
+}
+
+/** Ends a write whose file an earlier upload under the same Idempotency-Key has stored. */
+export class KnownUpload extends Error {
+  readonly claim: UploadClaim;
+
+  constructor(claim: UploadClaim) {
+    super("an earlier upload has stored the file");
+    this.claim = claim;
+  }
 }
 
 export interface FileQuery {
@@ -84,7 +96,7 @@ export class Files {
    * file is left, except that after `outcome_unknown` the file may be whole.
    * @param terms called after the last byte of `source`
    * @param own limits of the tenant; undefined if it has none
-   * @throws InferenceError, and each error of `source` and `terms`
+   * @throws InferenceError, KnownUpload, and each error of `source` and `terms`
    */
   async write(
     address: FileAddress,
@@ -101,10 +113,12 @@ export class Files {
     }
     try {
       const bytes = await this.store.put(address.id, this.#counted(address, source, limits));
-      const { ttlMs = this.#settings.ttlMs, ...given } = await terms();
-      const kept = await changeInRedis(() => keepFile(this.#settings.redis, address, { ...given, ttlMs }));
-      if (kept === undefined) throw fixedError("unavailable", "files");
-      return { ...address, ...given, ...kept, bytes };
+      const { ttlMs = this.#settings.ttlMs, upload, ...given } = await terms();
+      const kept = await changeInRedis(() => keepFile(this.#settings.redis, address, { ...given, ttlMs }, upload));
+      if (kept.said === "known") throw new KnownUpload(kept.claim);
+      if (kept.said === "gone") throw fixedError("unavailable", "files");
+      const { createdAt, expiresAt } = kept;
+      return { ...address, ...given, createdAt, expiresAt, bytes };
     } catch (error) {
       // After `outcome_unknown` the file may be whole; if not, upkeep removes it.
       if (!(error instanceof InferenceError && error.code === "outcome_unknown")) void this.#abandon(address);

@@ -6,7 +6,7 @@ import type { Announcement, ServedModel } from "#shared/contract/announcement.js
 import { countLanes, type LaneCounts } from "#shared/queue/admission/count-lanes.js";
 import { measures, readPoints, STEP_MS, TURN_MS, type Point } from "#shared/queue/admission/history.js";
 import type { QueueLimits } from "#shared/queue/admission/limits.js";
-import { readAllLoads } from "#shared/queue/pieces/load.js";
+import { readLoadSums, type LoadSum } from "#shared/queue/pieces/load.js";
 import { pinOf, pinText } from "#shared/queue/address.js";
 import { bucketTag } from "#shared/queue/bucket-tag.js";
 import { registryKeys } from "#shared/queue/keys.js";
@@ -41,12 +41,6 @@ export interface Described extends AskedLoad {
   readonly limits?: QueueLimits | undefined;
 }
 
-/** The requests of a tenant that wait or run, and their bytes. */
-export interface TenantLoad {
-  readonly requests: number;
-  readonly bytes: number;
-}
-
 export type FleetDescription = Awaited<ReturnType<typeof describeFleet>>;
 
 /** @throws InferenceError `unavailable` while the gateway cannot ask Redis */
@@ -66,7 +60,7 @@ export async function describeFleet(described: Described) {
 }
 
 /** @throws InferenceError `unavailable` while the gateway cannot ask Redis */
-export function loadOfTenant(asked: AskedLoad): Promise<TenantLoad> {
+export function loadOfTenant(asked: AskedLoad): Promise<LoadSum> {
   return orUnavailable(asked.redis, async () => (await sumsOf(asked)).get(`t:${asked.tenant}`) ?? none);
 }
 
@@ -224,20 +218,11 @@ function describeDevice({ memory, ...device }: NonNullable<Announcement["device"
   return { ...device, ...(memory && { memory: { total_bytes: memory.total, used_bytes: memory.used } }) };
 }
 
-const none: TenantLoad = { requests: 0, bytes: 0 };
+const none: LoadSum = { requests: 0, bytes: 0 };
 
 /** The load of the queue in all buckets that answer, by its field. */
-async function sumsOf({ redis, buckets, unserved }: AskedLoad): Promise<ReadonlyMap<string, TenantLoad>> {
-  const away = new Set(unserved.flatMap((one) => one.buckets));
-  const asked = Array.from({ length: buckets }, (_, bucket) => bucket).filter((bucket) => !away.has(bucket));
-  const keys = redis.isCluster ? asked : [undefined];
-  const loads = (await Promise.all(keys.map((bucket) => readAllLoads(redis, bucket)))).flat();
-  const sums = new Map<string, TenantLoad>();
-  for (const { field, requests, bytes } of loads) {
-    const sum = sums.get(field) ?? none;
-    sums.set(field, { requests: sum.requests + requests, bytes: sum.bytes + bytes });
-  }
-  return sums;
+function sumsOf({ redis, buckets, unserved }: AskedLoad): Promise<ReadonlyMap<string, LoadSum>> {
+  return readLoadSums(redis, buckets, new Set(unserved.flatMap((one) => one.buckets)));
 }
 
 /** The load of the queue by model and of the tenant that asks, and the limits. */

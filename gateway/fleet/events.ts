@@ -16,6 +16,8 @@ import type { FleetWatch } from "./watch.js";
 
 /** Between two looks, in ms. */
 const EVERY_MS = 2_000;
+/** Processes note their loads so often, in ms. New loads alone bring a snapshot no more often. */
+const LOADS_MS = 5_000;
 /** How long the looks go on after the last reader has left, in ms: it may come back. */
 const LINGER_MS = 60_000;
 const MOST_EVENTS = 1_000;
@@ -48,6 +50,8 @@ export class FleetEvents {
   readonly #world: World;
   #events: Numbered[] = [];
   #snapshot: Numbered | undefined;
+  /** When the snapshot was made, on `World.now()`'s clock. */
+  #snapshotAt = -Infinity;
   #number = 0;
   #before: { readonly look: FleetLook; readonly text: string } | undefined;
   #readers = 0;
@@ -132,12 +136,16 @@ export class FleetEvents {
     const look: FleetLook = { fleet, takeovers: this.#takeovers, hasLeft: (worker) => watch.hasLeft(worker) };
     const compared = JSON.stringify(withoutLoads(look.fleet));
     const changes = this.#before === undefined ? [] : changesBetween(this.#before.look, look);
-    const isNew = compared !== this.#before?.text;
+    const now = this.#world.now();
+    const isNew = compared !== this.#before?.text || now - this.#snapshotAt >= LOADS_MS;
     this.#before = { look, text: compared };
     const at = new Date().toISOString();
     for (const { event, data } of changes) this.#events.push(this.#numbered(event, JSON.stringify({ at, ...data })));
     this.#events = this.#events.slice(-MOST_EVENTS);
-    if (isNew) this.#snapshot = this.#numbered("snapshot", JSON.stringify(fleet));
+    if (isNew) {
+      this.#snapshot = this.#numbered("snapshot", JSON.stringify(fleet));
+      this.#snapshotAt = now;
+    }
     if (changes.length === 0 && !isNew) return;
     for (const wake of this.#waiting) wake();
   }
@@ -181,7 +189,7 @@ export class FleetEvents {
   }
 }
 
-/** The load of a process changes all the time, and is no news by itself. */
+/** The load of a process changes all the time, and is no news at each look. */
 function withoutLoads({ workers, gateways = [], jobs = [], ...fleet }: FleetDescription): object {
   const plain = (processes: readonly object[]) =>
     processes.map((one) => ({ ...one, load: undefined, connections: undefined, beat_age_ms: undefined }));

@@ -16,6 +16,7 @@ function seen(more: Partial<Observed> = {}): Observed {
     processes: { gateway: 1, jobs: 0 },
     beside: {},
     jobsHeld: 0,
+    ended: [],
     ...more,
   };
 }
@@ -77,14 +78,17 @@ describe("the observer's page", () => {
     const loads = new Map([
       ["later", load(4)],
       ["g:j", load(5)],
-      ["e:completed:m", load(7)],
-      ["e:failed:gone", load(2)],
     ]);
-    show(cells, seen({ look: { loads, versions: [] }, jobsHeld: 2 }));
+    const counted = [
+      { model: "m", state: "completed", count: 7 },
+      { model: "_other", state: "failed", count: 2 },
+      { model: "m", state: "expired", count: 0 },
+    ];
+    show(cells, seen({ look: { loads, versions: [] }, jobsHeld: 2, ended: counted }));
     const lines = () => cells.page().match(/^baton_jobs.* [1-9]\d*$/gm) ?? [];
     const ended = [
       'baton_jobs_ended_total{model="m",state="completed"} 7',
-      'baton_jobs_ended_total{model="gone",state="failed"} 2',
+      'baton_jobs_ended_total{model="_other",state="failed"} 2',
     ];
     expect(lines()).toEqual([
       'baton_jobs{state="scheduled"} 4',
@@ -94,7 +98,8 @@ describe("the observer's page", () => {
     ]);
     expect(cells.page()).toContain('baton_jobs_ended_total{model="m",state="expired"} 0\n');
     // A report may be older than the counts.
-    show(cells, seen({ look: { loads, versions: [] }, jobsHeld: 9 }));
+    show(cells, seen({ look: { loads, versions: [] }, jobsHeld: 9, ended: undefined }));
+    expect(cells.page()).not.toContain("baton_jobs_ended_total");
     expect(lines()).toContain('baton_jobs{state="running"} 5');
     expect(cells.page()).toContain('baton_jobs{state="queued"} 0\n');
   });

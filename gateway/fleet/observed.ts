@@ -5,6 +5,7 @@ import { observed } from "#shared/metrics/observed-families.js";
 import type { QueueLimits } from "#shared/queue/admission/limits.js";
 import type { ServerMemory } from "#shared/redis/memory.js";
 import type { BesideQueue } from "./beside-queue.js";
+import type { EndedJobs } from "./ended-jobs.js";
 import type { QueueLook, VersionQueue } from "./queue-look.js";
 import type { VersionName } from "./totals.js";
 
@@ -21,6 +22,8 @@ export interface Observed {
   readonly beside: BesideQueue;
   /** Jobs that live workers hold. */
   readonly jobsHeld: number;
+  /** Undefined while a bucket is away, because its ends are missing. */
+  readonly ended: readonly EndedJobs[] | undefined;
 }
 
 type ObservedName = keyof typeof observed;
@@ -80,7 +83,7 @@ function samplesOf(cells: Cells, seen: Observed): Readonly<Record<ObservedName, 
       return Object.entries(known).map(([state, value]) => ({ labels: { model, state }, value }));
     }),
     baton_delayed_jobs: one(load("later").requests),
-    ...samplesOfJobs(cells, seen, models),
+    ...samplesOfJobs(cells, seen),
     baton_results_bytes: one(load("kept").bytes),
     ...samplesBeside(beside),
     ...samplesOfTenants(cells, seen),
@@ -95,28 +98,18 @@ function samplesOf(cells: Cells, seen: Observed): Readonly<Record<ObservedName, 
   };
 }
 
-/** The states in which jobs end. */
-const ends = ["completed", "failed", "cancelled", "expired"] as const;
-
-/** @param models that some of the workers serve */
-function samplesOfJobs(cells: Cells, { look, jobsHeld }: Observed, models: readonly string[]) {
+function samplesOfJobs(cells: Cells, { look, jobsHeld, ended = [] }: Observed) {
   const load = (field: string) => look.loads.get(field)?.requests ?? 0;
   const open = load("g:j");
   // The reports of workers are up to a second older than the counts.
   const running = Math.min(open, jobsHeld);
-  const named = [...look.loads.keys()].flatMap((field) => /^e:[a-z]+:(.*)$/.exec(field)?.[1] ?? []);
   return {
     baton_jobs: Object.entries({ scheduled: load("later"), queued: open - running, running }).map(([state, value]) => ({
       labels: { state },
       value,
     })),
     baton_jobs_ended_total: added(
-      [...new Set([...models, ...named])].flatMap((model) =>
-        ends.map((state) => ({
-          labels: { model: cells.modelName(model), state },
-          value: load(`e:${state}:${model}`),
-        })),
-      ),
+      ended.map(({ model, state, count }) => ({ labels: { model: cells.modelName(model), state }, value: count })),
     ),
   };
 }

@@ -9,7 +9,6 @@ import type { Cells } from "#shared/metrics/cells.js";
 import { appendPoint, endTurn, STEP_MS, takeTurn, TURN_MS } from "#shared/queue/admission/history.js";
 import type { LaneLook } from "#shared/queue/admission/look-at-lane.js";
 import type { QueueLimits } from "#shared/queue/admission/limits.js";
-import { readReports } from "#shared/queue/admission/read-reports.js";
 import { renewTurn } from "#shared/queue/admission/renew-turn.js";
 import { readProcesses } from "#shared/queue/processes/note-process.js";
 import type { ReportPart } from "#shared/queue/pieces/report.js";
@@ -17,10 +16,11 @@ import { dropIfSilent, type RedisClient } from "#shared/redis/connect.js";
 import { delay } from "#shared/retry.js";
 import { realWorld, type World } from "#shared/world.js";
 import { lookBeside, type Asked, type BesideQueue } from "./beside-queue.js";
-import { sequenceModels, show, type Observed } from "./observed.js";
-import { pointOf, sumsByModel, type SumsAt } from "./point.js";
+import { EndCounters } from "./ended-jobs.js";
+import { sequenceModels, show, versionsOf, type Observed } from "./observed.js";
+import { pointOf, type SumsAt } from "./point.js";
 import { lookAtQueue } from "./queue-look.js";
-import { totalsOf } from "./totals.js";
+import { SumsReader } from "./sums-reader.js";
 import type { FleetWatch } from "./watch.js";
 
 /** How long after a turn has ended a gateway tries to take it, in ms. */
@@ -52,14 +52,15 @@ export class Observer {
   readonly #lanes = new Map<string, LaneLook>();
   /** The sums of the round before in this turn. */
   #before: SumsAt | undefined;
-  /** The past of workers that are gone, at a version of the fleet. */
-  #past: { readonly version: string | undefined; readonly parts: readonly ReportPart[] } | undefined;
+  readonly #sums: SumsReader;
   #beside: BesideQueue = {};
+  readonly #ends = new EndCounters();
   #processes: Observed["processes"] = { gateway: 0, jobs: 0 };
 
   constructor(settings: ObserverSettings) {
     this.#settings = settings;
     this.#world = settings.world ?? realWorld;
+    this.#sums = new SumsReader(settings.redis);
   }
 
   /** Observes in turn with other gateways until `signal` aborts. */
@@ -104,7 +105,7 @@ export class Observer {
     if (renewedAt === undefined && this.#renewedAt !== undefined) {
       show(this.#settings.cells, undefined);
       this.#before = undefined;
-      this.#past = undefined;
+      this.#sums.forget();
       this.#beside = {};
       this.#lanes.clear();
       this.#round = 0;
@@ -131,9 +132,11 @@ export class Observer {
     const models = sequenceModels(workers, lapsed).filter((model) => (look.loads.get(`s:${model}`)?.requests ?? 0) > 0);
     const asked = { redis, buckets, away, models, tenants: cells.tenants, budgetsOf };
     this.#beside = await lookBeside(asked, round, this.#beside);
-    const { parts, sums } = await this.#sums(reports);
+    const { parts, sums } = await this.#sums.read(reports, fleet.version);
+    const known = new Set(versionsOf(workers, lapsed).map(({ name }) => name));
     const seen: Observed = {
       look,
+      ended: away.size > 0 ? undefined : this.#ends.take(look.loads, known),
       jobsHeld: jobsHeldBy(workers, parts),
       workers,
       lapsed,
@@ -155,43 +158,11 @@ export class Observer {
     const count = (wanted: "gateway" | "jobs") => listed.filter(({ kind }) => kind === wanted).length;
     this.#processes = { gateway: count("gateway"), jobs: count("jobs") };
   }
-
-  /**
-   * Returns the reports, and the sums with the past. The past changes only with the members of the
-   * fleet. The observer then reads it together with the reports, and also if a sum has fallen: a
-   * report has just become part of the past.
-   */
-  async #sums(
-    reports: readonly ReportPart[] | undefined,
-  ): Promise<{ readonly parts: readonly ReportPart[]; readonly sums: SumsAt["sums"] }> {
-    const { redis, fleet } = this.#settings;
-    const { version } = fleet;
-    if (reports !== undefined && this.#past !== undefined && this.#past.version === version) {
-      const sums = sumsOf([...reports, ...this.#past.parts]);
-      if (!hasFallen(this.#before?.sums, sums)) return { parts: reports, sums };
-    }
-    const all = await readReports(redis);
-    this.#past = { version, parts: all.past };
-    return { parts: all.reports, sums: sumsOf([...all.reports, ...all.past]) };
-  }
 }
 
 /** A report of a worker that may come back is there for ten minutes, but others have its jobs. */
 function jobsHeldBy(workers: Observed["workers"], reports: readonly ReportPart[]): number {
   const live = new Set(workers.map(({ worker }) => worker));
-  const held = reports.filter(({ worker, part }) => part.of === "jobs" && live.has(worker ?? ""));
+  const held = reports.filter(({ process, part }) => part.of === "jobs" && live.has(process ?? ""));
   return held.reduce((all, { sums }) => all + (sums[0] ?? 0), 0);
-}
-
-/**
- * Of all versions, also those that no worker serves now: a model that comes back would have done in
- * one round what it has done in its whole life.
- */
-function sumsOf(parts: readonly ReportPart[]): SumsAt["sums"] {
-  const named = parts.map(({ model: name, version }) => [`${name}/${version}`, { name, version }] as const);
-  return sumsByModel([...new Map(named).values()], totalsOf(parts));
-}
-
-function hasFallen(before: SumsAt["sums"] | undefined, sums: SumsAt["sums"]): boolean {
-  return [...(before ?? [])].some(([model, { success }]) => (sums.get(model)?.success ?? 0) < success);
 }

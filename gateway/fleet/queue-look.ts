@@ -4,7 +4,7 @@ import type { Announcement, ServedModel } from "#shared/contract/announcement.js
 import { lookAtLane, type LaneLook } from "#shared/queue/admission/look-at-lane.js";
 import { laneText, pinOf, pinText, type Lane } from "#shared/queue/address.js";
 import { registryKeys } from "#shared/queue/keys.js";
-import { readAllLoads } from "#shared/queue/pieces/load.js";
+import { readLoadSums, type LoadSum } from "#shared/queue/pieces/load.js";
 import { timeAt } from "#shared/redis/clock.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 
@@ -15,12 +15,6 @@ const LARGEST_LANES = 100;
 /** Lanes that the observer asks about at a time. */
 const TOGETHER = 64;
 
-/** The requests and bytes that a field of the counts has, in all buckets. */
-export interface Counted {
-  readonly requests: number;
-  readonly bytes: number;
-}
-
 export interface VersionQueue extends Omit<LaneLook, "oldestAt"> {
   readonly name: string;
   readonly version: string;
@@ -30,7 +24,7 @@ export interface VersionQueue extends Omit<LaneLook, "oldestAt"> {
 
 export interface QueueLook {
   /** By the fields of the counts; see `Load`. */
-  readonly loads: ReadonlyMap<string, Counted>;
+  readonly loads: ReadonlyMap<string, LoadSum>;
   /** The versions whose lanes this round has looked at. */
   readonly versions: readonly VersionQueue[];
 }
@@ -51,9 +45,9 @@ export interface Looked {
 
 /** @throws the client's error if Redis does not answer */
 export async function lookAtQueue(looked: Looked): Promise<QueueLook> {
-  const loads = await readLoads(looked);
+  const { redis, buckets, away, known, round } = looked;
+  const loads = await readLoadSums(redis, buckets, away);
   const lanes = lanesWithLoad(looked, loads);
-  const { redis, known, round } = looked;
   const names = new Set(lanes.map(laneText));
   for (const name of known.keys()) if (!names.has(name)) known.delete(name);
   if (lanes.length === 0) return { loads, versions: [] };
@@ -87,17 +81,6 @@ export async function lookAtQueue(looked: Looked): Promise<QueueLook> {
 
 const nothing: LaneLook = { ready: 0, running: 0, parked: 0, oldestAt: undefined, levels: [] };
 
-async function readLoads({ redis, buckets, away }: Looked): Promise<ReadonlyMap<string, Counted>> {
-  const all = Array.from({ length: buckets }, (_, bucket) => bucket).filter((bucket) => !away.has(bucket));
-  const found = await Promise.all((redis.isCluster ? all : [undefined]).map((bucket) => readAllLoads(redis, bucket)));
-  const sums = new Map<string, Counted>();
-  for (const { field, requests, bytes } of found.flat()) {
-    const { requests: items = 0, bytes: size = 0 } = sums.get(field) ?? {};
-    sums.set(field, { requests: items + requests, bytes: size + bytes });
-  }
-  return sums;
-}
-
 interface LookedLane extends Lane {
   /** The priority levels of the model; 0 for none. */
   readonly levels: number;
@@ -114,7 +97,7 @@ function levelsOf({ config }: Pick<ServedModel, "config">): number {
 }
 
 /** The lanes of the models with load, those of the largest load first. */
-function lanesWithLoad({ buckets, away, workers }: Looked, loads: ReadonlyMap<string, Counted>): readonly LookedLane[] {
+function lanesWithLoad({ buckets, away, workers }: Looked, loads: ReadonlyMap<string, LoadSum>): readonly LookedLane[] {
   const pins = new Map(
     workers.flatMap(({ models }) =>
       models.map(

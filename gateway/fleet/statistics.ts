@@ -2,7 +2,6 @@
 import type { Announcement } from "#shared/contract/announcement.js";
 import { InferenceError } from "#shared/errors.js";
 import { readReports } from "#shared/queue/admission/read-reports.js";
-import type { ReportPart } from "#shared/queue/pieces/report.js";
 import type { ProcessReports } from "#shared/queue/processes/reports.js";
 import { readLoads } from "#shared/queue/processes/read-loads.js";
 import type { RedisClient } from "#shared/redis/connect.js";
@@ -68,21 +67,13 @@ export class StatisticsService {
   async #ask(): Promise<Statistics> {
     const { redis, name, reports: counted, fleet } = this.#settings;
     const { workers } = fleet;
-    const [{ reports, past, own }, loads] = await Promise.all([
-      readReports(redis, name),
-      readLoads(redis, namesOf(workers)),
-    ]);
+    const [{ reports, past }, loads] = await Promise.all([readReports(redis), readLoads(redis, namesOf(workers))]);
     // This gateway knows newer numbers of its own than Redis has.
-    const totals = totalsOf([...reports, ...past, ...own.map(negated), ...counted.parts()]);
-    return (version) => {
-      const cachedIn = (worker: string) => loads.get(worker)?.load.cached[`${version.name}/${version.version}`] ?? 0;
-      return statisticsOf(version, totals(version), memoryOf(version, workers, cachedIn));
-    };
+    const others = reports.filter(({ process }) => process !== name);
+    const totals = totalsOf([...others, ...past, ...counted.parts()]);
+    const memory = memoryOf(workers, (worker) => loads.get(worker)?.load.cached ?? {});
+    return (version) => statisticsOf(version, totals(version), memory(version));
   }
-}
-
-function negated(part: ReportPart): ReportPart {
-  return { ...part, sums: part.sums.map((sum) => -sum) };
 }
 
 /** The versions in ascending order, also of a model whose workers have all gone lately. */

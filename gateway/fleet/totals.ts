@@ -1,6 +1,6 @@
 /**
  * The statistics of models over the whole fleet and its past, in Triton's form. They come from the
- * reports that workers' beats bring to Redis. Pure.
+ * reports that all processes bring to Redis. Pure.
  */
 import type { Announcement } from "#shared/contract/announcement.js";
 import {
@@ -18,7 +18,7 @@ export interface VersionName {
   readonly version: string;
 }
 
-/** The sums of a version over all workers, as their reports name them. */
+/** The sums of a version over all processes, as their reports name them. */
 export interface VersionTotals {
   readonly last: number;
   readonly of: Readonly<Record<(typeof versionSums)[number], number>>;
@@ -69,28 +69,36 @@ export interface MemoryUsage {
 }
 
 /**
- * The memory of a version: its weights on the device that runs it, and in the worker's own memory
- * what the worker keeps of sequences and generations. Equal places of several workers are one.
- * @param cachedIn bytes that a worker keeps for the version beside its weights
+ * The memory of all versions: the weights on the device that runs the version, and in the worker's
+ * own memory what the worker keeps of sequences and generations. Equal places of several workers
+ * are one. A fleet has many workers and versions, so this looks at each announcement once.
+ * @param cachedIn bytes that a worker keeps beside the weights, by `model/version`
+ * @returns a function that gives the memory of a version
  */
 export function memoryOf(
-  { name, version }: VersionName,
   workers: readonly Announcement[],
-  cachedIn: (worker: string) => number,
-): MemoryUsage[] {
-  const all = new Map<string, MemoryUsage>();
-  const add = (type: MemoryUsage["type"], id: number, bytes: number) => {
-    const before = all.get(`${type} ${id}`)?.byte_size ?? 0;
-    if (before + bytes > 0) all.set(`${type} ${id}`, { type, id, byte_size: before + bytes });
-  };
+  cachedIn: (worker: string) => Readonly<Record<string, number>>,
+): (version: VersionName) => MemoryUsage[] {
+  const all = new Map<string, Map<string, MemoryUsage>>();
   for (const { worker, models } of workers) {
-    for (const { weightBytes = 0, placement } of models.filter((one) => one.name === name && one.version === version)) {
+    const cached = cachedIn(worker);
+    for (const { name, version, weightBytes = 0, placement } of models) {
+      const key = `${name}/${version}`;
+      const places = all.get(key) ?? new Map<string, MemoryUsage>();
+      all.set(key, places);
+      const add = (type: MemoryUsage["type"], id: number, bytes: number) => {
+        const before = places.get(`${type} ${id}`)?.byte_size ?? 0;
+        if (before + bytes > 0) places.set(`${type} ${id}`, { type, id, byte_size: before + bytes });
+      };
       if (placement?.gpu === undefined) add("CPU", 0, weightBytes);
       else add("GPU", placement.gpu, weightBytes);
-      add("CPU", 0, cachedIn(worker));
+      add("CPU", 0, cached[key] ?? 0);
     }
   }
-  return [...all.values()].toSorted((a, b) => (a.type === b.type ? a.id - b.id : a.type < b.type ? -1 : 1));
+  return ({ name, version }) =>
+    [...(all.get(`${name}/${version}`)?.values() ?? [])].toSorted((a, b) =>
+      a.type === b.type ? a.id - b.id : a.type < b.type ? -1 : 1,
+    );
 }
 
 /** The statistics of one version, as Triton's clients read them. */

@@ -13,6 +13,7 @@ import { readFleet, readVersion, type FleetState } from "#shared/queue/admission
 import type { QueueLimits } from "#shared/queue/admission/limits.js";
 import { REMEMBERED_MS } from "#shared/queue/keys.js";
 import { readAnnouncements, readMembers, type Members } from "#shared/queue/members.js";
+import type { LoadSum } from "#shared/queue/pieces/load.js";
 import type { TraceFields } from "#shared/queue/trace-settings.js";
 import { cells } from "#shared/metrics/cells.js";
 import { dropIfSilent, type RedisClient } from "#shared/redis/connect.js";
@@ -26,7 +27,6 @@ import {
   type AskedLoad,
   type FleetDescription,
   type ScrapeTarget,
-  type TenantLoad,
 } from "./describe.js";
 import type { GoneBack } from "./gone-back.js";
 import { historyOf, type FleetHistory } from "./history.js";
@@ -66,7 +66,7 @@ export interface Fleet {
    * Counts the requests of a tenant that wait or run.
    * @throws InferenceError `unavailable` while the gateway cannot ask Redis
    */
-  loadOf(tenant: string): Promise<TenantLoad>;
+  loadOf(tenant: string): Promise<LoadSum>;
   /**
    * Gives the answer of `GET /v2/fleet/history`.
    * @param models undefined for all
@@ -197,7 +197,7 @@ export class FleetWatch implements Fleet {
     return scrapeTargets(this.#described(""), this.#workers);
   }
 
-  loadOf(tenant: string): Promise<TenantLoad> {
+  loadOf(tenant: string): Promise<LoadSum> {
     return loadOfTenant(this.#described(tenant));
   }
 
@@ -301,7 +301,7 @@ export class FleetWatch implements Fleet {
       else if (redisNow - goneAt < REMEMBERED_MS) lapsed.push(one);
     }
     if (areSame(this.#workers, live) && areSame(this.#lapsed, lapsed)) return;
-    forgetGone([...this.#workers, ...this.#lapsed], [...live, ...lapsed]);
+    noteSeries([...this.#workers, ...this.#lapsed], [...live, ...lapsed]);
     const left = new Set(live);
     const hasGone = this.#workers.some((worker) => !left.has(worker));
     this.#workers = live;
@@ -313,14 +313,23 @@ export class FleetWatch implements Fleet {
   }
 }
 
-/** The metrics of a version leave the page some minutes after the last worker that served it. */
-function forgetGone(before: readonly Announcement[], now: readonly Announcement[]): void {
-  const versionsOf = (workers: readonly Announcement[]) =>
-    workers.flatMap(({ models }) =>
-      models.map(({ name, version }) => [`${name}/${version}`, { name, version }] as const),
-    );
-  const known = new Set(versionsOf(now).map(([key]) => key));
-  for (const [key, { name, version }] of versionsOf(before)) if (!known.has(key)) cells.forgetModel(name, version);
+/**
+ * A version may have metrics from its first worker on, and they leave the page some minutes after
+ * its last worker has gone.
+ */
+function noteSeries(before: readonly Announcement[], now: readonly Announcement[]): void {
+  const modelsOf = (workers: readonly Announcement[]) => workers.flatMap(({ models }) => models);
+  const known = modelsOf(now);
+  const [names, versions] = [new Set(known.map(({ name }) => name)), new Set(known.map(nameOf))];
+  for (const model of modelsOf(before)) {
+    if (!versions.has(nameOf(model))) cells.forgetModel(model.name, model.version);
+    if (!names.has(model.name)) cells.forgetName(model.name);
+  }
+  for (const { name, version } of known) cells.modelLabels(name, version);
+}
+
+function nameOf({ name, version }: ServedModel): string {
+  return `${name}/${version}`;
 }
 
 /**

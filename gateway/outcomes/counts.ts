@@ -24,9 +24,9 @@ export class ModelEnds {
   readonly #labels: Labels;
   #waiting: Cell | undefined;
 
-  constructor(model: EndedVersion) {
+  constructor(model: EndedVersion, labels: Labels) {
     this.#model = model;
-    this.#labels = cells.modelLabels(model.model, model.version);
+    this.#labels = labels;
   }
 
   /** @param more 1 for a request that waits from now on, -1 for a request that waits no longer */
@@ -64,12 +64,13 @@ const ofModels = new WeakMap<ServedModel, ModelEnds>();
 export function endsOf(model: ServedModel): ModelEnds {
   let ends = ofModels.get(model);
   if (ends === undefined) {
-    ofModels.set(model, (ends = new ModelEnds({ model: model.name, version: model.version })));
+    const { name, version } = model;
+    ofModels.set(model, (ends = new ModelEnds({ model: name, version }, cells.modelLabels(name, version))));
   }
   return ends;
 }
 
-/** For a request whose version Redis has told with the end. */
+/** For a request whose version Redis has told with the end; its workers may be gone for long. */
 export function endsAt({ model }: { readonly model: string }, version: string): ModelEnds {
-  return new ModelEnds({ model, version });
+  return new ModelEnds({ model, version }, cells.labelsIfKnown(model, version));
 }

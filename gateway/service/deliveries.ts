@@ -94,7 +94,7 @@ export class DeliveryService {
         const said = await changeInRedis(() => noteReplay(redis, tenant, message, name));
         if (said === "unknown") throw fixedError("unknown_delivery", "usual");
         if (said !== "granted") throw new InferenceError("replay_limit", tooOften[said]);
-        await changeInRedis(() => askForReplay(redis, tenant, message));
+        await changeInRedis(() => askForReplay(redis, tenant, message, name));
       },
     });
     const delivery = await read();

@@ -66,10 +66,9 @@ export class FileService {
     const write = (source: AsyncIterable<Uint8Array>, given: () => Promise<FileTerms>) =>
       this.#files.write(address, source, given, budget?.counts);
     if (key === undefined) return { file: viewOf(await write(content, terms)), isReplayed: false };
-    const place = { ...address, name: nameOf(caller, key) };
     const { file, isReplayed } = await uploadOnce(
       { redis: this.#redis, files: this.#files },
-      place,
+      { tenant, name: nameOf(caller, key) },
       content,
       terms,
       write,

@@ -5,14 +5,12 @@
 import { hkdfSync } from "node:crypto";
 import { fixedError } from "#shared/errors.js";
 import { ownerKeys } from "#shared/queue/keys.js";
-import { keepFirst, readKept } from "#shared/queue/kept-answers.js";
 import type { RedisClient } from "#shared/redis/connect.js";
-import { askRedis, changeInRedis } from "../admission/ask-redis.js";
 import type { MadeKey } from "../auth/keys.js";
 import { keyRecord } from "../auth/owner/records.js";
 import { SealedError, SecretBox } from "../webhooks/secrets.js";
 import type { Caller } from "./caller.js";
-import { digestOf, nameOf } from "./repeated/once.js";
+import { digestOf, firstText, nameOf } from "./repeated/once.js";
 
 /** A call that makes a key. */
 export interface MakingCall {
@@ -53,20 +51,14 @@ export class KeptKeys {
   ): Promise<MadeKey & { readonly isReplayed: boolean }> {
     // Of this caller's key alone: another key of the tenant may lack what the new key may do.
     const name = nameOf(caller, key);
-    const place = ownerKeys.kept(name);
     const digest = digestOf(asked);
-    const known = await askRedis(() => readKept(this.#redis, place));
-    if (known !== undefined) return this.#replay(known, name, digest);
-    const drafted = await draft();
-    const sealed = this.#boxes[0]?.seal(JSON.stringify({ asked: digest, ...drafted } satisfies Kept), name) ?? "";
-    const kept = await changeInRedis(() => keepFirst(this.#redis, place, sealed));
-    return kept === sealed ? { ...drafted, isReplayed: false } : this.#replay(kept, name, digest);
-  }
-
-  #replay(sealed: string, name: string, digest: string): MadeKey & { readonly isReplayed: boolean } {
-    const { asked, record, text } = JSON.parse(this.#open(sealed, name)) as Kept;
-    if (asked !== digest) throw fixedError("idempotency_mismatch", "usual");
-    return { record: keyRecord.parse(record), text, isReplayed: true };
+    const { text: sealed, isFirst } = await firstText(this.#redis, ownerKeys.kept(name), async () => {
+      const kept: Kept = { asked: digest, ...(await draft()) };
+      return this.#boxes[0]?.seal(JSON.stringify(kept), name) ?? "";
+    });
+    const { asked: before, record, text } = JSON.parse(this.#open(sealed, name)) as Kept;
+    if (before !== digest) throw fixedError("idempotency_mismatch", "usual");
+    return { record: keyRecord.parse(record), text, isReplayed: !isFirst };
   }
 
   #open(sealed: string, name: string): string {

@@ -34,8 +34,9 @@ export interface SequenceFilter {
 export interface SequencePage {
   readonly sequences: readonly SequenceDescription[];
   /**
-   * How many sequences of the model live, of all versions, and whatever the page is about.
-   * Undefined in a deployment with tenants: no count says how many are whose.
+   * How many sequences of the model live, of all versions, and whatever the page is about. Only the
+   * first page says it. Undefined while a part of Redis is away, and in a deployment with tenants,
+   * because no count says how many are whose.
    */
   readonly total: number | undefined;
   readonly next: string | undefined;
@@ -81,9 +82,10 @@ export class SequenceService {
     const { limit, after, state, prefix = "" } = asked;
     const { redis, buckets, models, hasOneTenant } = this.#settings;
     const { tenant, model, version } = this.ofModel(caller, name);
-    const counting = hasOneTenant ? askRedis(() => countSequences(redis, model.name, buckets)) : undefined;
-    // The page fails with its own error.
-    counting?.catch(() => undefined);
+    const isFirst = after === undefined;
+    // A part of a Cluster that is away, perhaps none of this page, makes the number unknown.
+    const counting =
+      hasOneTenant && isFirst ? countSequences(redis, model.name, buckets).catch(() => undefined) : undefined;
     const meant = { version, state, beginnings: prefix === "" ? undefined : beginningsOf(tenant, prefix) };
     const { items, next } = await readPage({ limit, after, buckets, mostReads: MOST_CALLS }, async (from, most) => {
       const where = { bucket: from.bucket, model: model.name };

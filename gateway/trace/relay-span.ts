@@ -18,12 +18,14 @@ export interface Relayed {
   readonly tenant: string;
   /** The index from which the reader continues; absent or 0 if it begins with the first record. */
   readonly from?: number;
+  /** When the reader asked, on `performance.now()`'s clock; absent: now. */
+  readonly startAt?: number;
 }
 
 export class RelaySpan {
   readonly #trace: RequestTrace;
   readonly #relayed: Relayed;
-  readonly #startAt = performance.now();
+  readonly #startAt: number;
   readonly #events: SpanEvent[] = [];
   #hasRecords = false;
   #error: string | undefined;
@@ -31,7 +33,8 @@ export class RelaySpan {
   constructor(trace: RequestTrace, relayed: Relayed) {
     this.#trace = trace;
     this.#relayed = relayed;
-    const { from = 0 } = relayed;
+    const { from = 0, startAt = performance.now() } = relayed;
+    this.#startAt = startAt;
     if (from > 0) this.#note("resumed", from);
   }
 

@@ -88,6 +88,30 @@ describe("the series of a version", () => {
     cells.counter("nv_inference_count", cells.modelLabels("m", "1"));
     expect(cells.page()).toContain('nv_inference_count{model="m",version="1"} 0\n');
   });
+
+  it("do not come back with a late end of a version that is gone", () => {
+    const cells = new Cells();
+    cells.modelLabels("m", "1");
+    expect(cells.labelsIfKnown("m", "1")).toEqual({ model: "m", version: "1" });
+    cells.forgetModel("m", "1");
+    expect(cells.labelsIfKnown("m", "1")).toEqual({ model: "_other", version: "" });
+    expect(cells.labelsIfKnown("m", "1")).toEqual({ model: "_other", version: "" });
+  });
+
+  it("leave their place to another model, also in series that do not tell versions apart", () => {
+    const cells = new Cells(1);
+    const count = (model: string) => {
+      const labels = { code: "unavailable", model: cells.modelName(model) };
+      cells.add(cells.counter("baton_refusals_total", labels));
+    };
+    count("gone");
+    count("m");
+    expect(cells.page()).toContain('baton_refusals_total{code="unavailable",model="_other"} 1\n');
+    cells.forgetName("gone");
+    count("m");
+    expect(cells.page()).toContain('baton_refusals_total{code="unavailable",model="m"} 1\n');
+    expect(cells.page()).not.toContain("gone");
+  });
 });
 
 it("a label has any text, in one line", () => {

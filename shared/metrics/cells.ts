@@ -39,8 +39,8 @@ interface Series {
 }
 
 const FIRST_CELLS = 1_024;
-/** The `model` of all versions beyond the limit together. */
-const OTHER = "_other";
+/** The `model` of all versions beyond the limit together, and of what is left of gone models. */
+export const OTHER = "_other";
 
 export class Cells {
   #values = new Float64Array(FIRST_CELLS);
@@ -100,15 +100,20 @@ export class Cells {
   modelLabels(model: string, version: string): Labels {
     const name = `${model}/${version}`;
     if (!this.#models.has(name)) {
-      if (this.#models.size >= this.#mostModels) return { model: OTHER, version: "" };
+      if (model === OTHER || this.#models.size >= this.#mostModels) return { model: OTHER, version: "" };
       this.#models.add(name);
     }
     return { model, version, ...this.#described.get(name)?.labels };
   }
 
+  /** The labels of a version that may be gone. A version without series gets none. */
+  labelsIfKnown(model: string, version: string): Labels {
+    return this.#models.has(`${model}/${version}`) ? this.modelLabels(model, version) : this.modelLabels(OTHER, "");
+  }
+
   /** The label of a model in series that do not tell versions apart. */
   modelName(model: string): string {
-    if (!this.#names.has(model)) {
+    if (model !== OTHER && !this.#names.has(model)) {
       if (this.#names.size >= this.#mostModels) return OTHER;
       this.#names.add(model);
     }
@@ -159,7 +164,15 @@ export class Cells {
   /** Removes a version's series. Later counts in cells that a writer still has are not shown. */
   forgetModel(model: string, version: string): void {
     this.#described.delete(`${model}/${version}`);
-    if (!this.#models.delete(`${model}/${version}`)) return;
+    if (this.#models.delete(`${model}/${version}`)) this.#removeSeries(model, version);
+  }
+
+  /** Removes the series of a model that do not tell versions apart. */
+  forgetName(model: string): void {
+    if (this.#names.delete(model)) this.#removeSeries(model, undefined);
+  }
+
+  #removeSeries(model: string, version: string | undefined): void {
     for (const all of this.#series.values()) {
       for (const [key, { labels }] of all) {
         if (labels["model"] === model && labels["version"] === version) all.delete(key);

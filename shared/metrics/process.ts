@@ -1,6 +1,6 @@
 /** The figures of a process itself that prom-client does not have. */
-import { createRequire } from "node:module";
 import { monitorEventLoopDelay } from "node:perf_hooks";
+import { version } from "../boot.js";
 import type { Cells } from "./cells.js";
 
 /** How often the delays of the event loop begin anew, in ms. */
@@ -15,7 +15,6 @@ export interface CountedProcess {
 }
 
 export function showProcess(cells: Cells, { role, durability }: CountedProcess): void {
-  const { version } = createRequire(import.meta.url)("#package.json") as { version: string };
   cells.show("baton_build_info", { version, node: process.versions.node, role, durability }, () => 1);
   showEventLoop(cells);
 }

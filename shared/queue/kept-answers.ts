@@ -5,7 +5,7 @@
 import type { RedisClient } from "../redis/connect.js";
 
 /** How long an answer is kept, in ms. */
-const KEPT_MS = 600_000;
+export const KEPT_MS = 600_000;
 
 export async function readKept(redis: RedisClient, key: string): Promise<string | undefined> {
   return (await redis.get(key)) ?? undefined;

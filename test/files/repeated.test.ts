@@ -79,6 +79,24 @@ describe("an upload", () => {
     expect(await list()).toEqual([whole.view]);
   });
 
+  it("makes one file of many at the same time", async () => {
+    const { upload, list } = newTenant();
+    const all = await Promise.all(Array.from({ length: 12 }, () => upload("a", "the same")));
+    expect(new Set(all.map(({ status, view }) => `${status} ${view.id}`)).size).toBe(1);
+    expect(all.filter(({ isReplayed }) => !isReplayed)).toHaveLength(1);
+    expect(await list()).toHaveLength(1);
+  });
+
+  it("that is longer than the file of its key is not read to its end", async () => {
+    const { headers, upload } = newTenant();
+    await upload("a", "short");
+    const long = beginUpload(served.url, { ...headers, "idempotency-key": "a" });
+    long.write(lines);
+    const { status, body } = await answerTo(long);
+    expect([status, body]).toMatchObject([422, { error: { code: "idempotency_mismatch" } }]);
+    long.destroy();
+  });
+
   it("that ends while another one under the key is under way makes the one file", async () => {
     const { headers, upload, list } = newTenant();
     const slow = beginUpload(served.url, { ...headers, "idempotency-key": "a" });

@@ -1,11 +1,13 @@
 /** A gateway carries the states of sequences over the connection that fits their size. */
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { encodeSequenceFrame } from "#shared/contract/sequence-frame.js";
 import { bucketOf, pinOf } from "#shared/queue/address.js";
 import { connectRedis, whenReady, type RedisClient } from "#shared/redis/connect.js";
 import { directoryOf } from "../../gateway/fleet/models.js";
 import { defaultLimits } from "../../gateway/formats/limits.js";
 import type { Change } from "../../gateway/sequences/sequence-id.js";
+import { anyOwner } from "../../gateway/auth/owner/owner.js";
+import { Caller } from "../../gateway/service/caller.js";
 import { SequenceService } from "../../gateway/service/sequences.js";
 import { announcementOf, servedModel } from "../fixtures/served-models.js";
 import { TestGateway } from "../support/gateway/test-gateway.js";
@@ -80,6 +82,20 @@ describe("a state that a gateway carries", () => {
     expect(read?.equals(frame)).toBe(true);
     expect(await takesOther(() => sequences.copies.fork(change(from), change(to).id, undefined))).toBe(other);
     expect(frame.equals(await sequences.copies.export(change(to), undefined))).toBe(true);
+  });
+
+  it("is counted on the first page, unless a part of Redis is away", async () => {
+    for (const id of [300, elsewhere(300)]) await sequences.copies.import(change(id), frameOf(10));
+    const caller = Caller.of(anyOwner("default"));
+    const asked = { limit: 1, after: undefined, state: undefined, prefix: undefined };
+    const name = { model: model.name, version: undefined };
+    const first = await sequences.list(caller, name, asked);
+    expect([first.sequences.length, (first.total ?? 0) >= 2]).toEqual([1, true]);
+    expect((await sequences.list(caller, name, { ...asked, after: first.next })).total).toBeUndefined();
+    const count = vi.spyOn(lab.redis, "zcard").mockRejectedValue(new Error("the master of a bucket is away"));
+    const { sequences: page, total } = await sequences.list(caller, name, asked);
+    count.mockRestore();
+    expect([page.length, total]).toEqual([1, undefined]);
   });
 
   it("is refused above the limit of states", async () => {

@@ -71,7 +71,9 @@ describe("the report of a worker", () => {
     const held = async () => {
       const { reports, past } = await readReports(lab.redis);
       expect(past.some(({ part }) => part.of === "jobs")).toBe(false);
-      return reports.flatMap(({ worker, part, sums: [jobs] }) => (part.of === "jobs" ? [[worker, jobs] as const] : []));
+      return reports.flatMap(({ process, part, sums: [jobs] }) =>
+        part.of === "jobs" ? [[process, jobs] as const] : [],
+      );
     };
     expect(new Map(await held())).toEqual(
       new Map([

@@ -1,7 +1,7 @@
 /** The upkeep of the jobs process, over a real Redis and at the test's own pace. */
 import { afterEach, describe, expect, it } from "vitest";
 import type { RequestAddress } from "#shared/queue/address.js";
-import { eventsKey, jobKey, jobsKey, jobTenantsKey, laneKeys, registryKeys } from "#shared/queue/keys.js";
+import { eventsKey, jobKey, jobsKey, jobTenantsKey, laneKeys, loadKey, registryKeys } from "#shared/queue/keys.js";
 import { tidyJobs } from "#shared/queue/jobs/tidy.js";
 import { noteWanted } from "#shared/queue/webhooks/note-wanted.js";
 import { commit } from "#shared/queue/work/commit/commit.js";
@@ -67,6 +67,25 @@ describe("the upkeep", () => {
       ["sequence.expired", facts],
     ]);
     await lab.redis.del(eventsKey(0));
+  });
+
+  it("counts the ended jobs of models that are gone under one name", async () => {
+    const { model, version, digest } = lab.lane;
+    await notePins(lab.redis, [{ model, version, digest, streams: false, maxIdleMs: undefined }]);
+    const counts = { [`e:failed:${model}`]: "3 0", "e:failed:a": "2 0", "e:failed:b": "1 0", "e:completed:b": "4 0" };
+    await lab.redis.hset(loadKey(undefined), { ...counts, "e:failed:_other": "1 0", "e:failed:served": "5 0" });
+    const ends = async () =>
+      Object.fromEntries(
+        Object.entries(await lab.redis.hgetall(loadKey(undefined))).filter(([field]) => field.startsWith("e:")),
+      );
+    await during(settings({ served: () => new Set(["served"]) }), async () => !("e:completed:b" in (await ends())));
+    expect(await ends()).toEqual({
+      [`e:failed:${model}`]: "3 0",
+      "e:failed:served": "5 0",
+      "e:failed:_other": "4 0",
+      "e:completed:_other": "4 0",
+    });
+    await lab.redis.del(loadKey(undefined));
   });
 
   it("leaves sequences of served models to their workers", async () => {

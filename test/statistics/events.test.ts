@@ -99,6 +99,16 @@ describe("the events of the fleet", () => {
     await elsewhere.stop();
   });
 
+  it("bring the loads of a fleet in which nothing else happens", async () => {
+    const { headers } = await make({ scopes });
+    const reader = await follow(running.url, headers);
+    const loads = () =>
+      new Set(reader.heard.map(({ data }) => JSON.stringify((data["workers"] as { load: unknown }[])[0]?.load))).size;
+    await expect.poll(loads, { timeout: 20_000 }).toBeGreaterThan(2);
+    expect(reader.heard.every(({ event }) => event === "snapshot")).toBe(true);
+    await reader.stop();
+  });
+
   it("have a limit of readers", async () => {
     const { headers } = await make({ scopes });
     // The gateway may not have noticed yet that the readers before have left.

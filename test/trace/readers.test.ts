@@ -53,6 +53,8 @@ describe("a fleet with a receiver of traces and a generator", () => {
     expect(server.attributes).toMatchObject({ ...common, "http.request.method": "GET", "baton.protocol": "own" });
     const relay = named(spans, "relay");
     expect(relay.attributes).toMatchObject(common);
+    // It has the time in which the gateway read the records, also if all were there.
+    expect(relay.startAt).toBe(server.startAt);
     const from = relay.events[0]?.attributes["baton.index"];
     expect(from).toBeGreaterThan(0);
     expect(relay.events.map(({ name, attributes }) => [name, attributes["baton.index"]])).toEqual([

@@ -1,6 +1,6 @@
 /** A change of a webhook that a client repeats under its Idempotency-Key is made once. */
 import { describe, expect, it } from "vitest";
-import { webhookKeys } from "#shared/queue/keys.js";
+import { eventsKey, webhookKeys } from "#shared/queue/keys.js";
 import { beginDelivery } from "#shared/queue/webhooks/begin-delivery.js";
 import { connectRedis, whenReady } from "#shared/redis/connect.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
@@ -119,5 +119,16 @@ describe("a message", () => {
     expect((await call("POST", path, "b")).isReplayed).toBe(false);
     expect(await replays()).toBe(2);
     expect((await call("POST", "/deliveries/msg_two/replay", "a")).status).toBe(422);
+    // A gateway that dies before it notes the change makes the repeated call ask once more: for the
+    // same run, so that the jobs processes send one message.
+    for (const place of await served.redis.keys("{hooks}:change:*")) {
+      await served.redis.set(place, ((await served.redis.get(place)) ?? "").replace('"isMade":true', '"isMade":false'));
+    }
+    expect((await call("POST", path, "b")).isReplayed).toBe(true);
+    const asked = (await served.redis.xrange(eventsKey(0), "-", "+"))
+      .filter(([, [, of]]) => of === tenant)
+      .map(([, [, , , , , facts = ""]]) => (JSON.parse(facts) as { readonly run: string }).run);
+    expect([asked.length, new Set(asked).size, asked[2]]).toEqual([3, 2, asked[1]]);
+    expect(await replays()).toBe(2);
   });
 });

@@ -46,9 +46,13 @@ describe("Holdings", () => {
   });
 });
 
-it("say how many of the steps run jobs, each once", () => {
+it("say how many of the steps run jobs, each once, and which steps have left", () => {
   const said: number[] = [];
-  const holdings = new Holdings(undefined, undefined, (jobs) => said.push(jobs));
+  const gone: string[] = [];
+  const holdings = new Holdings(undefined, undefined, {
+    holds: (jobs) => said.push(jobs),
+    gone: ({ key }) => gone.push(key),
+  });
   const job = (entry: string) => held(entry, jobMeta);
   holdings.hold([job("1"), held("2"), job("3")], "fresh");
   expect(said.at(-1)).toBe(2);
@@ -57,8 +61,10 @@ it("say how many of the steps run jobs, each once", () => {
   expect(said.at(-1)).toBe(2);
   holdings.drop(["1", "1", "2", "unknown"]);
   expect(said.at(-1)).toBe(1);
+  expect(gone).toEqual(["1", "1", "2"]);
   holdings.leave([delivery("3")], 100);
   expect(said.at(-1)).toBe(0);
+  expect(gone).toEqual(["1", "1", "2", "3"]);
 });
 
 describe("what was left without an end", () => {

@@ -93,6 +93,16 @@ export interface Intake {
 /** The part of a step that the holdings remember after the worker has given the step up. */
 export type Left = Pick<Delivery, "key" | "lane" | "entry">;
 
+/** Hears of changes in the holdings. */
+export interface HoldingsListener {
+  /** @param jobs how many of the steps run jobs now */
+  holds(jobs: number): void;
+  /** A step has left the holdings, for whatever reason. */
+  gone(delivery: Delivery): void;
+}
+
+const nobody: HoldingsListener = { holds: () => undefined, gone: () => undefined };
+
 export class Holdings {
   /** Gets a notification when there may be something new to plan. */
   readonly arrived: Signal;
@@ -105,17 +115,12 @@ export class Holdings {
 
   /** How many of the steps run jobs. */
   #jobs = 0;
-  readonly #noteJobs: (jobs: number) => void;
+  readonly #listener: HoldingsListener;
 
-  /** @param noteJobs hears how many of the steps run jobs, after each change */
-  constructor(
-    taken: { notify(): void } = new Signal(),
-    world = realWorld,
-    noteJobs: (jobs: number) => void = () => undefined,
-  ) {
+  constructor(taken: { notify(): void } = new Signal(), world = realWorld, listener = nobody) {
     this.arrived = new Signal(world);
     this.taken = taken;
-    this.#noteJobs = noteJobs;
+    this.#listener = listener;
   }
 
   /** Fresh steps that have not begun, oldest first. */
@@ -153,7 +158,7 @@ export class Holdings {
       this.#remove(held.delivery.key);
       this.#steps.set(held.delivery.key, { held, stage: arrival });
       this.#left.delete(held.delivery.key);
-      if (held.job) this.#noteJobs(++this.#jobs);
+      if (held.job) this.#listener.holds(++this.#jobs);
     }
     if (arrived.length > 0) this.arrived.notify();
   }
@@ -220,9 +225,11 @@ export class Holdings {
   }
 
   #remove(key: string): void {
-    const isOfJob = this.#steps.get(key)?.held.job === true;
+    const held = this.#steps.get(key)?.held;
+    if (held === undefined) return;
     this.#steps.delete(key);
-    if (isOfJob) this.#noteJobs(--this.#jobs);
+    if (held.job) this.#listener.holds(--this.#jobs);
+    this.#listener.gone(held.delivery);
   }
 
   #at(stage: Stage): Held[] {

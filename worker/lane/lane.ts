@@ -125,7 +125,10 @@ export function laneContext(settings: LaneSettings): LaneContext {
   const hasStates = maxIdleMs !== undefined;
   const counts = new ModelCounts({ model, version, streams, sequences: hasStates, instances });
   const states = new States(queue, settings.stateCacheBytes, settings.sleeping, world, counts);
-  const holdings = new Holdings(settings.room, world, (jobs) => counts.report.holds(jobs));
+  const holdings = new Holdings(settings.room, world, {
+    holds: (jobs) => counts.report.holds(jobs),
+    gone: (delivery) => traces?.left(delivery),
+  });
   if (hasStates) counts.show("baton_state_cache_bytes", () => states.cachedBytes);
   counts.report.caches(() => states.cachedBytes);
   for (const stage of ["waiting", "suspect", "running"] as const)

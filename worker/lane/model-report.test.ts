@@ -129,4 +129,18 @@ describe("the report of a beat", () => {
     model.holds(0);
     expect(jobsIn(3_000)).toEqual([0]);
   });
+
+  it("tells that no jobs are held if Redis may have an older number", () => {
+    const { model, reports } = sample();
+    const jobsIn = (now: number) =>
+      partsOf(reports.next(now, { toRedis })).flatMap(({ part, sums }) => (part.of === "jobs" ? sums : []));
+    model.holds(3);
+    expect(jobsIn(1_000)).toEqual([3]);
+    // The answer is lost.
+    model.holds(0);
+    expect(jobsIn(2_000)).toEqual([0]);
+    reports.arrived();
+    reports.repeat();
+    expect(jobsIn(3_000)).toEqual([0]);
+  });
 });

@@ -155,8 +155,7 @@ export class StreamLoop implements StreamOwner {
    * Gives up a closed stream that may still be this worker's. The worker tries it again in a while.
    */
   leave({ key, held }: Stream): void {
-    const { holdings, traces } = this.#parts;
-    traces?.left(held.delivery);
+    const { holdings } = this.#parts;
     this.#streams.delete(key);
     holdings.leave([held.delivery], performance.now());
     holdings.arrived.notify();

@@ -25,7 +25,7 @@ interface Traced {
 export class StepTraces {
   readonly #terms: StepTerms;
   readonly #traced = new WeakMap<Delivery, Traced>();
-  /** How many have been traced and have not ended here, lost ones included; mostly none. */
+  /** How many steps in the holdings are traced; mostly none. */
   #open = 0;
   /** For each delivery that another worker had before, that worker, and how many had it. */
   readonly #takenFrom = new WeakMap<Delivery, { readonly worker: string; readonly times: number | undefined }>();
@@ -94,13 +94,16 @@ export class StepTraces {
     return stream;
   }
 
-  /** Ends the trace of a stream that is left to another worker. */
+  /**
+   * Ends the trace of a step that has left the holdings. Most steps have left after their commit,
+   * and their traces have ended. The others are left to another worker, or to another try.
+   */
   left(delivery: Delivery): void {
-    const traced = this.#traced.get(delivery);
-    const beginning = traced?.beginning();
-    if (traced === undefined || beginning === undefined) return;
+    const traced = this.#open === 0 ? undefined : this.#traced.get(delivery);
+    if (traced === undefined) return;
     this.#forget(delivery);
-    traced.trace.record(beginning, traced.phases(), undefined);
+    const beginning = traced.beginning();
+    if (beginning !== undefined) traced.trace.record(beginning, traced.phases(), undefined);
   }
 
   /**

@@ -136,7 +136,8 @@ export class Asked<P extends Parameters = Parameters, M extends Members = Member
   ): Promise<RelaySpan | undefined> {
     const { caller } = this;
     const model = streams.modelOf(caller, id);
-    const relayed = { request: id, model, tenant: caller.tenant, from };
+    // A reader that gets all records at once has waited for them before this call.
+    const relayed = { request: id, model, tenant: caller.tenant, from, startAt: this.#askedAt };
     return readerSpan(this.trace("own", model), relayed, () => streams.traceOf(caller, id));
   }
 

@@ -4,10 +4,10 @@
  * without loss.
  */
 import { randomBytes } from "node:crypto";
-import { createRequire } from "node:module";
 import { closeSync, openSync, utimesSync } from "node:fs";
 import type { Queue } from "bullmq";
 import type { Logger } from "pino";
+import { version } from "#shared/boot.js";
 import { exitCodeOf } from "#shared/exit.js";
 import { Lifecycle, stopOnSignal } from "#shared/lifecycle.js";
 import { openMetrics } from "#shared/http/open-metrics.js";
@@ -44,7 +44,6 @@ import { ScheduleRuns } from "./schedule-runs.js";
 import { Sender } from "./sender.js";
 import { lookAfterAll } from "./upkeep.js";
 
-const { version } = createRequire(import.meta.url)("#package.json") as { version: string };
 const TOUCH_EVERY_MS = 2_000;
 /** Requests to the board may take this long when the process stops. */
 const BOARD_GRACE_MS = 2_000;

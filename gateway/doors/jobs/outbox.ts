@@ -207,7 +207,9 @@ export class Outbox {
 
   async #replay({ id, tenant, facts }: OutboxEntry): Promise<void> {
     const message = named(facts, "message");
-    if (message !== undefined) await this.#begin({ tenant, message, run: id }, undefined);
+    // Gateways of the version before name no run.
+    const run = named(facts, "run") ?? id;
+    if (message !== undefined) await this.#begin({ tenant, message, run }, undefined);
   }
 
   async #schedule({ key, facts }: OutboxEntry): Promise<void> {
@@ -272,7 +274,7 @@ function isUnreadable(error: unknown): boolean {
 }
 
 /** @returns the name in an entry; undefined if there is none */
-function named(facts: string, member: "message" | "id"): string | undefined {
+function named(facts: string, member: "message" | "run" | "id"): string | undefined {
   try {
     const { [member]: name } = JSON.parse(facts) as { readonly [member: string]: unknown };
     return typeof name === "string" ? name : undefined;

@@ -8,6 +8,7 @@
  * - It removes jobs without a record from the indexes of their tenants. It ends jobs whose requests
  *   an earlier version of Baton has ended, because that version knows no jobs.
  * - It forgets requests that were set aside, when their time is over.
+ * - It counts the ended jobs of models that are gone under one name.
  *
  * A round is short: it makes a bounded number of calls, each call looks at a bounded number of
  * entries, and the next round continues at that place. A process may do all of it twice, and two
@@ -16,6 +17,7 @@
 import type { Logger } from "pino";
 import type { RequestAddress } from "#shared/queue/address.js";
 import { tidyDeadRequests } from "#shared/queue/dead/tidy.js";
+import { foldEnds } from "#shared/queue/jobs/fold-ends.js";
 import { tidyJobs } from "#shared/queue/jobs/tidy.js";
 import { jobTenantsKey, registryKeys } from "#shared/queue/keys.js";
 import { readPins, type ServedPin } from "#shared/queue/pins.js";
@@ -115,11 +117,15 @@ async function* reapAll(settings: UpkeepSettings, pins: readonly ServedPin[]): S
 }
 
 async function* tidyAll(settings: UpkeepSettings, pins: readonly ServedPin[]): Steps {
-  const { redis, buckets } = settings;
+  const { redis, buckets, served } = settings;
   const models = [...new Set(pins.map(({ model }) => model))];
+  const known = new Set([...models, ...served()]);
   for (let bucket = 0; bucket < buckets; bucket++) {
     yield* unlessAway(settings, async function* () {
       await tidyDeadRequests(redis, bucket, models);
+      yield false;
+      // Outside of a Cluster all buckets have the same counts.
+      if (redis.isCluster || bucket === 0) await foldEnds(redis, bucket, known);
       yield false;
       let cursor = "0";
       do {

@@ -46,10 +46,9 @@ export async function once<Draft>(
     return { draft: drafted, isReplayed: false };
   }
   const digest = digestOf(asked);
-  const before = await askRedis(() => readKept(redis, place));
-  const own = before ?? JSON.stringify({ asked: digest, draft: await draft(), isMade: false } satisfies Kept<Draft>);
-  const text = before ?? (await changeInRedis(() => keepFirst(redis, place, own)));
-  const isFirst = before === undefined && text === own;
+  const { text, isFirst } = await firstText(redis, place, async () =>
+    JSON.stringify({ asked: digest, draft: await draft(), isMade: false } satisfies Kept<Draft>),
+  );
   const kept = JSON.parse(text) as Kept<Draft>;
   if (kept.asked !== digest) throw fixedError("idempotency_mismatch", "usual");
   if (!kept.isMade) {
@@ -64,6 +63,22 @@ export async function once<Draft>(
     await keepAnew(redis, place, JSON.stringify({ ...kept, isMade: true })).catch(() => undefined);
   }
   return { draft: kept.draft, isReplayed: !isFirst };
+}
+
+/**
+ * The text of the first call under a key. Of calls at the same time one is the first.
+ * @param draft makes the text of this call
+ */
+export async function firstText(
+  redis: RedisClient,
+  place: string,
+  draft: () => Promise<string>,
+): Promise<{ readonly text: string; readonly isFirst: boolean }> {
+  const before = await askRedis(() => readKept(redis, place));
+  if (before !== undefined) return { text: before, isFirst: false };
+  const own = await draft();
+  const text = await changeInRedis(() => keepFirst(redis, place, own));
+  return { text, isFirst: text === own };
 }
 
 /** The name of a key among all keys of all callers. */

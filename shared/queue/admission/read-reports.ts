@@ -9,24 +9,18 @@ export interface Reports {
   readonly reports: readonly ReportPart[];
   /** The sums over all other processes. */
   readonly past: readonly ReportPart[];
-  /** The parts of `reports` that the caller has sent. */
-  readonly own: readonly ReportPart[];
 }
 
 const script = defineScript(
   new URL("./read-reports.lua", import.meta.url),
-  (reply): Omit<Reports, "own"> => {
+  (reply): Reports => {
     const [reports, past] = list(reply);
     return { reports: partsOfReports(list(reports).map(text)), past: partsOfPast(list(past).map(text)) };
   },
   { keys: ["reports", "past"], args: [], readsOnly: true },
 );
 
-/**
- * @param own the name of the caller, if it knows newer numbers of its own
- * @throws the client's error if Redis does not answer
- */
-export async function readReports(redis: RedisClient, own?: string): Promise<Reports> {
-  const read = await script(redis, registryKeys, {});
-  return { ...read, own: read.reports.filter(({ worker }) => worker === own) };
+/** @throws the client's error if Redis does not answer */
+export function readReports(redis: RedisClient): Promise<Reports> {
+  return script(redis, registryKeys, {});
 }

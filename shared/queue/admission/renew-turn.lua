@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- renew-turn.lua: renew a gateway's turn to observe, and read what the workers have counted. The
+-- renew-turn.lua: renew a gateway's turn to observe, and read what the processes have counted. The
 -- figures of the queue matter most while Redis is full, so no command here takes memory. A gateway
 -- may not write the reports, so the script does not name their key, which lies beside the turn's.
 --   KEYS.observer  string: the gateway that has the turn

@@ -12,8 +12,8 @@ const script = defineScript(
 );
 
 /**
- * @returns the reports of workers that live, or that have gone and may come back; undefined if this
- *   gateway does not have the turn
+ * @returns the reports of processes that live, or that have gone and may come back; undefined if
+ *   this gateway does not have the turn
  * @throws the client's error if Redis does not answer
  */
 export function renewTurn(redis: RedisClient, gateway: string): Promise<readonly ReportPart[] | undefined> {

@@ -23,9 +23,12 @@ export const REPLAY = "replay";
 /** An entry that says that a schedule is new or resumes: no event either. */
 export const SCHEDULED = "schedule";
 
-/** Asks for a delivery once more. */
-export async function askForReplay(redis: RedisClient, tenant: string, message: string): Promise<void> {
-  await redis.xadd(eventsKey(0), "*", "t", tenant, "e", REPLAY, "d", JSON.stringify({ message }));
+/**
+ * Asks for a delivery once more.
+ * @param run a name: a second call under the same name makes no second run
+ */
+export async function askForReplay(redis: RedisClient, tenant: string, message: string, run: string): Promise<void> {
+  await redis.xadd(eventsKey(0), "*", "t", tenant, "e", REPLAY, "d", JSON.stringify({ message, run }));
 }
 
 /** Asks the jobs processes to look at a schedule that is due from now on. */

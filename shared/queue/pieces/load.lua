@@ -3,7 +3,7 @@
 --   key `load:…`  hash: the sums of `m:<model>`, `t:<tenant>` and `all` (records/counts.ts); and of
 --                 `g:k:<key>` and `g:t:<tenant>`, the generations of owners who may have so many;
 --                 of `g:j`, the requests that run jobs; and of `e:<state>:<model>`, all jobs that
---                 have ever ended so, without bytes
+--                 have ever ended so, without bytes; of models that are gone under `_other`
 --   key `open:…`  hash: the name of each request that counts, as the outcome's key without `out:`,
 --                 with the request's bytes; for a step the first three facts of a brief request;
 --                 for a brief request all facts; for a generation that counts for its owners, and

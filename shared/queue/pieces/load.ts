@@ -4,11 +4,14 @@ import { loadKey } from "../keys.js";
 import { load } from "../../records/counts.js";
 import type { RedisClient } from "../../redis/connect.js";
 
-/** The counts of one field: `m:<model>`, `t:<tenant>`, `s:<model>` (sequences) or `all`. */
-export interface Load {
-  readonly field: string;
+export interface LoadSum {
   readonly requests: number;
   readonly bytes: number;
+}
+
+/** The counts of one field: `m:<model>`, `t:<tenant>`, `s:<model>` (sequences) or `all`. */
+export interface Load extends LoadSum {
+  readonly field: string;
 }
 
 /** The key of the counts for the requests of a bucket. */
@@ -39,6 +42,27 @@ export async function readLoads(
 /** All counts: of all models and tenants, and of kept results. */
 export async function readAllLoads(redis: RedisClient, bucket: number | undefined): Promise<Load[]> {
   return Object.entries(await redis.hgetall(loadKey(bucket))).map(([field, value]) => loadOf(field, value));
+}
+
+/**
+ * All counts over the buckets, by field.
+ * @param away buckets that no server answers for now
+ * @throws the client's error if a server does not answer
+ */
+export async function readLoadSums(
+  redis: RedisClient,
+  buckets: number,
+  away: ReadonlySet<number>,
+): Promise<ReadonlyMap<string, LoadSum>> {
+  const asked = Array.from({ length: buckets }, (_, bucket) => bucket).filter((bucket) => !away.has(bucket));
+  const keys = redis.isCluster ? asked : [undefined];
+  const loads = (await Promise.all(keys.map((bucket) => readAllLoads(redis, bucket)))).flat();
+  const sums = new Map<string, LoadSum>();
+  for (const { field, requests, bytes } of loads) {
+    const sum = sums.get(field) ?? { requests: 0, bytes: 0 };
+    sums.set(field, { requests: sum.requests + requests, bytes: sum.bytes + bytes });
+  }
+  return sums;
 }
 
 function loadOf(field: string, text: string | null | undefined): Load {

@@ -48,7 +48,7 @@ type PartName = { readonly of: "version" } | { readonly of: (typeof numbered)[nu
 /** A part of the figures of a version, of one process or of the past. */
 export interface ReportPart {
   /** Undefined for a part of the past. */
-  readonly worker?: string | undefined;
+  readonly process?: string | undefined;
   readonly model: string;
   readonly version: string;
   readonly part: PartName;
@@ -68,8 +68,8 @@ export interface ReportField {
 export const FIRST_PAGE = 1;
 
 /** @param n how many pages the process had before */
-export function pageField(worker: string, n: number): string {
-  return `${worker} ${n}`;
+export function pageField(process: string, n: number): string {
+  return `${process} ${n}`;
 }
 
 /** @param parts from `partText` */
@@ -101,10 +101,10 @@ export function partsOfPast(values: readonly string[]): ReportPart[] {
 /** The parts in the hash of reports. @param fields each field of the hash, then its value */
 export function partsOfReports(fields: readonly string[]): ReportPart[] {
   return fields.flatMap((field, i) => {
-    const worker = i % 2 === 0 && /^(.*) \d+$/.exec(field)?.[1];
-    return worker === false || worker === undefined
+    const process = i % 2 === 0 && /^(.*) \d+$/.exec(field)?.[1];
+    return process === false || process === undefined
       ? []
-      : partsOfPage(fields[i + 1] ?? "").map((part) => ({ ...part, worker }));
+      : partsOfPage(fields[i + 1] ?? "").map((part) => ({ ...part, process }));
   });
 }
 

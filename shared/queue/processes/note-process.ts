@@ -3,13 +3,13 @@
  * on the list, so a killed process stays listed for some seconds. Workers say more of themselves
  * (work/).
  */
-import { createRequire } from "node:module";
 import { hostname } from "node:os";
 import { z } from "zod";
 import { timeAt } from "../../redis/clock.js";
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, word } from "../../redis/script.js";
 import { delay } from "../../retry.js";
+import { version } from "../../boot.js";
 import { REMEMBERED_MS, registryKeys } from "../keys.js";
 import type { ReportField } from "../pieces/report.js";
 import { LoadMeter, processLoad } from "./load-meter.js";
@@ -41,8 +41,6 @@ const schema = z.object({
 });
 
 export type ListedProcess = Readonly<z.infer<typeof schema>>;
-
-const { version } = createRequire(import.meta.url)("#package.json") as { version: string };
 
 const EVERY_MS = 5_000;
 const KEPT_MS = 15_000;

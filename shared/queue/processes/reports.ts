@@ -36,13 +36,13 @@ export interface Reporting {
  */
 const EVERY_MS = 1_000;
 /**
- * Bytes of a model's pages for each `MODEL_MS` since the last report, about. The pages that do not
- * fit go with the next reports, and the pages that have waited longest go first. A busy model may
- * always have more to tell, so nothing makes beats more frequent. In a large fleet beats are rare,
- * and each brings more.
+ * Bytes of a source's pages for each `SOURCE_MS` since the last report, about. The pages that do
+ * not fit go with the next reports, and the pages that have waited longest go first. A busy model
+ * may always have more to tell, so nothing makes beats more frequent. In a large fleet beats are
+ * rare, and each brings more.
  */
-const MODEL_BYTES = 300;
-const MODEL_MS = 250;
+const SOURCE_BYTES = 300;
+const SOURCE_MS = 250;
 /** Bounds the first report, before which there was none. */
 const LONGEST_MS = 10_000;
 /**
@@ -65,7 +65,8 @@ interface Page {
   turn: number;
 }
 
-interface OwnModel {
+/** Sums that the process reports together: mostly of a model. */
+interface Source {
   readonly report: Reporting;
   pages: Page[];
   /** The number of its changes that Redis has; undefined if Redis may lack some. */
@@ -77,8 +78,8 @@ interface Sent {
   readonly fields: ReportField[];
   readonly sums: Map<string, readonly number[]>;
   readonly pages: Page[];
-  /** Models of which Redis then has everything, with the number of their changes. */
-  readonly whole: Map<OwnModel, number>;
+  /** Sources of which Redis then has everything, with the number of their changes. */
+  readonly whole: Map<Source, number>;
   /** How many pages Redis then knows that there are. */
   count: number;
 }
@@ -93,7 +94,7 @@ interface Terms {
 
 export class ProcessReports {
   readonly #process: string;
-  readonly #models: OwnModel[] = [];
+  readonly #sources: Source[] = [];
   /** How many pages there are. */
   #pages = FIRST_PAGE;
   #hasReported = false;
@@ -120,7 +121,7 @@ export class ProcessReports {
   }
 
   add(report: Reporting): void {
-    this.#models.push({ report, pages: [], toldAt: undefined });
+    this.#sources.push({ report, pages: [], toldAt: undefined });
   }
 
   /**
@@ -128,12 +129,16 @@ export class ProcessReports {
    * @param now on `World.now()`'s clock
    */
   next(now: number, terms: Terms = {}): readonly ReportField[] {
+    // Redis may have the report before, though its answer is lost.
+    for (const subject of this.#sent?.sums.keys() ?? []) this.#doubt(subject);
     this.#sent = undefined;
     const sinceMs = now - this.#sentAt;
     if (terms.isLast !== true && sinceMs < EVERY_MS) return [];
-    const most = terms.isLast === true ? Infinity : (MODEL_BYTES * Math.min(sinceMs, LONGEST_MS)) / MODEL_MS;
+    const most = terms.isLast === true ? Infinity : (SOURCE_BYTES * Math.min(sinceMs, LONGEST_MS)) / SOURCE_MS;
     const sent: Sent = { fields: [], sums: new Map(), pages: [], whole: new Map(), count: this.#count };
-    for (const model of this.#models) if (model.report.changes !== model.toldAt) this.#add(model, sent, most, terms);
+    for (const source of this.#sources) {
+      if (source.report.changes !== source.toldAt) this.#add(source, sent, most, terms);
+    }
     sent.count = this.#pages;
     if (sent.count > this.#count) sent.fields.push({ field: this.#process, figures: String(sent.count) });
     if (sent.fields.length === 0) return [];
@@ -149,7 +154,7 @@ export class ProcessReports {
     for (const [subject, sums] of arrived) this.#known.set(subject, { sums, isSure: true });
     this.#arrived++;
     for (const page of pages) page.turn = this.#arrived;
-    for (const [model, changes] of whole) model.toldAt = changes;
+    for (const [source, changes] of whole) source.toldAt = changes;
     this.#count = count;
     if (count > 0) this.#hasReported = true;
     this.#sent = undefined;
@@ -157,9 +162,9 @@ export class ProcessReports {
 
   /** Sends all parts again, because another server may answer now, without the newest of them. */
   repeat(): void {
-    for (const [subject, { sums }] of this.#known) this.#known.set(subject, { sums, isSure: false });
+    for (const subject of this.#known.keys()) this.#doubt(subject);
     this.#count = 0;
-    for (const model of this.#models) model.toldAt = undefined;
+    for (const source of this.#sources) source.toldAt = undefined;
   }
 
   /** Sends all parts again, because the server has lost them. */
@@ -179,23 +184,27 @@ export class ProcessReports {
     }
     this.#known.clear();
     this.#pages = FIRST_PAGE;
-    for (const model of this.#models) model.pages = [];
+    for (const source of this.#sources) source.pages = [];
     this.lost();
   }
 
   /** What the process has counted until now, without sums that have become part of the past. */
   parts(): ReportPart[] {
-    return this.#models.flatMap((model) =>
-      this.#sumsOf(model).flatMap(({ subject, sums }) => partsOfPage(partText(subject, 0, sums))),
+    return this.#sources.flatMap((source) =>
+      this.#sumsOf(source).flatMap(({ subject, sums }) => partsOfPage(partText(subject, 0, sums))),
     );
   }
 
-  /** @param most bytes of the model's pages, about */
-  #add(model: OwnModel, { fields, sums: sent, pages, whole }: Sent, most: number, { toRedis }: Terms): void {
-    const parts = this.#partsOf(model);
+  #doubt(subject: string): void {
+    this.#known.set(subject, { sums: this.#known.get(subject)?.sums ?? [], isSure: false });
+  }
+
+  /** @param most bytes of the source's pages, about */
+  #add(source: Source, { fields, sums: sent, pages, whole }: Sent, most: number, { toRedis }: Terms): void {
+    const parts = this.#partsOf(source);
     let size = 0;
     let isWhole = true;
-    const changed = model.pages.filter(({ subjects }) => subjects.some((one) => parts.get(one)?.isThere === false));
+    const changed = source.pages.filter(({ subjects }) => subjects.some((one) => parts.get(one)?.isThere === false));
     for (const page of changed.toSorted((a, b) => a.turn - b.turn)) {
       const own = page.subjects.flatMap((subject) => parts.get(subject) ?? []);
       const texts = own.map(({ subject, sums, lastAt }) => {
@@ -211,30 +220,31 @@ export class ProcessReports {
       pages.push(page);
       for (const { subject, sums } of own) sent.set(subject, sums);
     }
-    if (isWhole) whole.set(model, model.report.changes);
+    if (isWhole) whole.set(source, source.report.changes);
   }
 
-  /** The parts of a model by subject; each has a page. */
-  #partsOf(model: OwnModel) {
-    const parts = this.#sumsOf(model).map(({ subject, sums, lastAt }) => {
+  /** The parts of a source by subject; each has a page. */
+  #partsOf(source: Source) {
+    const parts = this.#sumsOf(source).map(({ subject, sums, lastAt, isNow = false }) => {
       const { sums: known = [], isSure = true } = this.#known.get(subject) ?? {};
-      const isThere = sums.every((sum, place) => sum === (isSure ? (known[place] ?? 0) : 0));
+      // Another server has no more than 0 of sums that are 0, but may have an older number.
+      const isThere = (isSure || !isNow) && sums.every((sum, place) => sum === (isSure ? (known[place] ?? 0) : 0));
       return { subject, sums, lastAt, isThere };
     });
-    const paged = new Set(model.pages.flatMap(({ subjects }) => subjects));
+    const paged = new Set(source.pages.flatMap(({ subjects }) => subjects));
     for (const { subject, isThere } of parts) {
       if (isThere || paged.has(subject)) continue;
-      let page = model.pages.at(-1);
+      let page = source.pages.at(-1);
       if (page === undefined || page.subjects.length >= PARTS_A_PAGE) {
         page = { number: this.#pages++, subjects: [], turn: 0 };
-        model.pages.push(page);
+        source.pages.push(page);
       }
       page.subjects.push(subject);
     }
     return new Map(parts.map((part) => [part.subject, part]));
   }
 
-  #sumsOf({ report }: OwnModel): readonly NamedPart[] {
+  #sumsOf({ report }: Source): readonly NamedPart[] {
     return report.parts().map((part) => {
       const base = part.isNow === true ? undefined : this.#base.get(part.subject);
       return base === undefined ? part : { ...part, sums: part.sums.map((sum, place) => sum - (base[place] ?? 0)) };

@@ -1,7 +1,7 @@
 #!lua
 -- begin-delivery.lua: note that a jobs process has to deliver a message to a webhook, or to replay
--- a delivery. A delivery runs once for its event and once for each replay. The outbox entry that
--- asks for a run gives the run its name.
+-- a delivery. A delivery runs once for its event and once for each replay. The outbox entry of the
+-- event gives the first run its name, and the client's request for a replay a later one.
 --   KEYS.deliveries  of the tenant
 --   KEYS.delivery    a hash:
 --                      event, job, webhook, target, body

@@ -7,7 +7,7 @@ import { webhookKeys } from "../keys.js";
 export interface DeliveryRun {
   readonly tenant: string;
   readonly message: string;
-  /** The name: the outbox entry that asks for the run. */
+  /** The name: the outbox entry of the event, or the name of the request for a replay. */
   readonly run: string;
 }
 

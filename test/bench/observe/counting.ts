@@ -4,7 +4,7 @@
  */
 import { countAdmission, countCall } from "../../../gateway/admission/counts.js";
 import { HttpCounts } from "../../../gateway/http/counts.js";
-import { ModelEnds } from "../../../gateway/outcomes/counts.js";
+import { endsOf } from "../../../gateway/outcomes/counts.js";
 import { Cells } from "#shared/metrics/cells.js";
 import { servedModel } from "../../fixtures/served-models.js";
 import { ModelCounts, type RunTimes } from "../../../worker/lane/counts.js";
@@ -91,7 +91,7 @@ function countsOfSteps() {
 function countsOfAnswers() {
   const http = new HttpCounts();
   const model = servedModel("m");
-  const ends = new ModelEnds({ model: "m", version: "1" });
+  const ends = endsOf(model);
   const path = "/v2/models/:model/infer";
   const bytes = { bytesIn: 1_000, bytesOut: 1_000 };
   return {
