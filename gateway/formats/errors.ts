@@ -10,6 +10,7 @@ import {
   type Limited,
   type RefusalReason,
 } from "#shared/errors.js";
+import { shortened } from "#shared/shortened.js";
 import { InsufficientScope } from "../auth/owner/scopes.js";
 import type { Reply } from "./reply.js";
 
@@ -100,14 +101,14 @@ function clientError(error: unknown): ClientError {
 
 function kserveBody({ code, message, reason, limited }: ClientError): string {
   const { limit, scope } = limited ?? {};
-  return JSON.stringify({ error: shortened(message), code, reason, limit, scope });
+  return JSON.stringify({ error: shortened(message, maxTextLength), code, reason, limit, scope });
 }
 
 /** OpenAI's clients read a type that says whether the client or the server is at fault. */
 function openAiBody({ code, message, parameter, limited }: ClientError): string {
   return JSON.stringify({
     error: {
-      message: shortened(message),
+      message: shortened(message, maxTextLength),
       type: openAiType(code, limited),
       param: parameter ?? null,
       code: openAiCode(code),
@@ -130,9 +131,5 @@ function openAiType(code: ErrorCode, limited: Limited | undefined): string {
   return status < 500 ? "invalid_request_error" : "server_error";
 }
 
+/** Longest text of an error, in characters. */
 const maxTextLength = 4096;
-
-/** In characters. Texts quote the client's values, for example a name of many megabytes. */
-function shortened(text: string): string {
-  return text.length > maxTextLength ? `${text.slice(0, maxTextLength)}...` : text;
-}

@@ -18,7 +18,7 @@ import { readCall, tensorAnswer, type InferParts, type ReadCall } from "./infer.
 import { StreamSender } from "./sender.js";
 import { InFlight } from "./in-flight.js";
 import { Leaving } from "./leaving.js";
-import { codeOf, shortened, statusOf, toldOf } from "./status.js";
+import { codeOf, statusOf, textOf, toldOf } from "./status.js";
 
 export interface StreamParts extends InferParts {
   /** As many steps of a sequence may wait. */
@@ -234,8 +234,8 @@ export class StreamInfer {
   }
 
   #fault(error: unknown, named: Named): Buffer {
-    const { message, code } = toldOf(error);
-    return writeFault({ message: shortened(message), code, ...named });
+    const told = toldOf(error);
+    return writeFault({ message: textOf(told), code: told.code, ...named });
   }
 
   /** Sends a message when those of all earlier requests have been sent. */
