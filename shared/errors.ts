@@ -75,6 +75,8 @@ export const errorKinds = {
   },
   /** The request did not arrive within 120 s, or a file not within `BATON_UPLOAD_MS`. */
   request_timeout: { status: 408, retry: false, texts: { usual: "the request took too long to arrive" } },
+  /** The deadline that a client of gRPC gave its call has passed. */
+  deadline_exceeded: { status: 408, retry: false, texts: { usual: "the deadline of the call has passed" } },
   /** A browser's page has no permission, or the request does not name its tenant. */
   forbidden: {
     status: 403,

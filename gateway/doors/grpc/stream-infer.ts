@@ -6,13 +6,13 @@
  */
 import type { ServerDuplexStream } from "@grpc/grpc-js";
 import { fixedError, type InferenceError } from "#shared/errors.js";
-import { refusalOf } from "../../admission/inference.js";
+import { refusalOf, type GenerationRequest } from "../../admission/inference.js";
 import { cancelOnDisconnect, wholeUnderKey } from "../../generation/leaving.js";
 import { readRecord } from "../../generation/read-answer.js";
 import { textGeneration, textTensor } from "../../formats/kserve/answer.js";
 import { writeFault, writePart, type InferAnswer } from "../../formats/kserve/grpc/write-infer.js";
 import { tensorRequest } from "../../formats/kserve/tensor-request.js";
-import { refuseRepeating } from "../../formats/kserve/text-generation.js";
+import { refuseRepeating, type TextGeneration } from "../../formats/kserve/text-generation.js";
 import type { Exchange } from "./exchange.js";
 import { readCall, tensorAnswer, type InferParts, type ReadCall } from "./infer.js";
 import { StreamSender } from "./sender.js";
@@ -23,6 +23,10 @@ import { codeOf, statusOf, textOf, toldOf } from "./status.js";
 export interface StreamParts extends InferParts {
   /** As many steps of a sequence may wait. */
   readonly sequenceBacklog: number;
+  /** @returns undefined if a request may begin now, else a promise that never rejects */
+  readonly turn: (exchange: Exchange) => Promise<void> | undefined;
+  /** Whether the gateway itself cuts its connections. */
+  readonly isCut: () => boolean;
 }
 
 /** A request of a stream, as its answers name it. */
@@ -45,7 +49,7 @@ export class StreamInfer {
   readonly #exchange: Exchange;
   readonly #parts: StreamParts;
   readonly #sender: StreamSender;
-  readonly #client = new Leaving();
+  readonly #client: Leaving;
   readonly #isStrict: boolean;
   readonly #isOrdered: boolean;
   readonly #inFlight: InFlight;
@@ -58,6 +62,7 @@ export class StreamInfer {
     this.#call = call;
     this.#exchange = exchange;
     this.#parts = parts;
+    this.#client = new Leaving(parts.isCut);
     this.#isStrict = exchange.header(STRICT) === "true";
     this.#isOrdered = exchange.header(UNORDERED) !== "true";
     this.#inFlight = new InFlight(parts.sequenceBacklog);
@@ -70,12 +75,12 @@ export class StreamInfer {
     try {
       // The end of the requests must not end the answers.
       for await (const message of this.#call.iterator({ destroyOnReturn: false })) {
+        if (this.#hasEnded || this.#isDraining) return;
         const bytes = message as Buffer;
         this.#exchange.bytesIn += bytes.length;
         await this.#take(bytes);
         await this.#inFlight.room();
         await this.#sender.room();
-        if (this.#hasEnded || this.#isDraining) return;
       }
     } catch (error) {
       // The stream of a client that has left ends with an error of node's.
@@ -125,25 +130,32 @@ export class StreamInfer {
     if (this.#hasEnded) return;
     this.#hasEnded = true;
     this.#client.leave();
-    this.#exchange.end("cancelled", false);
+    this.#exchange.left();
   }
 
   /** Begins to answer a request. Resolves when the next message may be read. */
   async #take(message: Buffer): Promise<void> {
     const part = this.#exchange.part();
     let request: ReadCall;
+    let generation: TextGeneration | undefined;
     try {
+      await this.#parts.turn(this.#exchange);
       await this.#exchange.refresh();
-      request = await readCall(message, part, this.#parts, this.#client);
+      request = readCall(message, part, this.#parts, this.#client);
+      generation = textGeneration(request.call, request.read);
+      if (generation !== undefined) refuseRepeating(generation);
     } catch (error) {
       return this.#refuse(error, part);
+    } finally {
+      this.#exchange.arrivals?.taken();
     }
     const { call, read } = request;
     const { model } = call;
     const { sequence } = read.valid;
     const name = sequence && `${model.name} ${sequence.id.kind} ${sequence.id.value}`;
     const ended = this.#inFlight.begin(name);
-    const answered = model.generator === undefined ? this.#infer(request, part) : this.#speak(request, part);
+    const answered =
+      generation === undefined ? this.#infer(request, part) : this.#speak(generation.request, request, part);
     void answered.finally(ended);
     await this.#inFlight.turnOf(name);
   }
@@ -184,7 +196,7 @@ export class StreamInfer {
   }
 
   /** Sends each part of a generator's text as a message. */
-  async #speak({ call, read, terms }: ReadCall, part: Exchange): Promise<void> {
+  async #speak(asked: GenerationRequest, { call, read, terms }: ReadCall, part: Exchange): Promise<void> {
     const { model } = call;
     const isKeyed = call.idempotencyKey !== undefined;
     const accepted = { model: model.name, version: call.version ?? "" };
@@ -193,10 +205,7 @@ export class StreamInfer {
     let isAccepted = false;
     let isEmpty = index === undefined;
     try {
-      const generation = textGeneration(call, read);
-      if (generation === undefined) throw fixedError("internal", "usual");
-      refuseRepeating(generation);
-      const request = wholeUnderKey(generation.request);
+      const request = wholeUnderKey(asked);
       const stream = await call.inference.generate(request);
       isAccepted = true;
       cancelOnDisconnect(stream, request, this.#client.signal);

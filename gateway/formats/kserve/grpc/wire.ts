@@ -191,29 +191,17 @@ export class FieldWriter {
   #from = 0;
   #to = 0;
 
-  get length(): number {
-    return this.#length;
-  }
-
   bool(field: number, value: boolean): void {
     this.#room(12);
     this.#varint(field * 8 + VARINT);
     this.#varint(value ? 1 : 0);
   }
 
-  /** @param value a signed 64-bit integer, or a safe integer that is not negative */
-  int64(field: number, value: number | bigint): void {
+  /** @param value a safe integer that is not negative */
+  int64(field: number, value: number): void {
     this.#room(20);
     this.#varint(field * 8 + VARINT);
-    if (typeof value === "number") this.#varint(value);
-    else this.#wide(value);
-  }
-
-  double(field: number, value: number): void {
-    this.#room(18);
-    this.#varint(field * 8 + FIXED64);
-    this.#to = this.#small.writeDoubleLE(value, this.#to);
-    this.#length += 8;
+    this.#varint(value);
   }
 
   text(field: number, value: string): void {
@@ -287,17 +275,6 @@ export class FieldWriter {
       this.#length++;
     }
     this.#small[this.#to++] = rest;
-    this.#length++;
-  }
-
-  #wide(value: bigint): void {
-    let rest = BigInt.asUintN(64, value);
-    while (rest > 0x7fn) {
-      this.#small[this.#to++] = Number(rest & 0x7fn) | 0x80;
-      rest >>= 7n;
-      this.#length++;
-    }
-    this.#small[this.#to++] = Number(rest);
     this.#length++;
   }
 }
