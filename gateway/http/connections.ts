@@ -116,6 +116,11 @@ export class Connections {
     return true;
   }
 
+  /** Yields all replies without a complete answer. */
+  *openReplies(): Generator<ServerResponse> {
+    for (const { replies } of this.#open.values()) yield* replies;
+  }
+
   /** Cuts all, with TLS also those without a handshake, which no server knows. */
   cutAll(): void {
     for (const socket of this.#admitted) socket.destroy();

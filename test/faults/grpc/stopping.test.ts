@@ -1,0 +1,94 @@
+/**
+ * A gateway that stops while its clients stay. It ends in time, and whatever it cuts has not been
+ * given up: no client of these has left.
+ */
+import { once } from "node:events";
+import { connect } from "node:http2";
+import { expect, it } from "vitest";
+import { useFleet } from "../../support/fleet/use-fleet.js";
+import { asMessage, GrpcClient, int32s, parameters, type Message } from "../../protocols/grpc/client.js";
+import { framed } from "../../bench/load/grpc-connection.js";
+
+// The worker is frozen for a while, and must not be buried meanwhile.
+const running = useFleet({
+  models: ["accumulate", "echo-bytes"],
+  gateways: 3,
+  direct: true,
+  grpc: true,
+  leaseMs: 60_000,
+  env: { BATON_DRAIN_MS: "500", BATON_LINGER_MS: "0" },
+});
+
+const step = (sequence: number, value: number, given: Parameters<typeof parameters>[0] = {}): Message => ({
+  model_name: "accumulate",
+  inputs: [{ name: "INPUT", datatype: "INT32", shape: [1, 1] }],
+  raw_input_contents: [int32s(value)],
+  parameters: parameters({ sequence_id: sequence, ...given }),
+});
+
+it("ends in time, although a client neither reads its stream nor ends it", async () => {
+  const [gateway] = running.fleet.gateways;
+  const session = connect(`http://${gateway?.grpc}`);
+  session.on("error", () => undefined);
+  const open = () => {
+    const stream = session.request({
+      ":method": "POST",
+      ":path": "/inference.GRPCInferenceService/ModelStreamInfer",
+      "content-type": "application/grpc",
+      te: "trailers",
+    });
+    stream.on("error", () => undefined);
+    return stream;
+  };
+  const [idle, halfSent, unread] = [open(), open(), open()];
+  halfSent.write(Buffer.from([0, 0, 0, 1, 0, 7]));
+  const bytes = 1024 * 1024;
+  const raw = Buffer.alloc(4 + bytes, "x");
+  raw.writeUInt32LE(bytes);
+  const inputs = [{ name: "INPUT", datatype: "BYTES", shape: [1, 1] }];
+  unread.write(framed(asMessage("ModelInfer", { model_name: "echo-bytes", inputs, raw_input_contents: [raw] })));
+  await once(unread, "response");
+  idle.write(framed(asMessage("ModelInfer", step(1, 1, { sequence_start: true }))));
+  await once(idle, "response");
+  expect(await gateway?.member.terminate()).toMatchObject({ code: 0 });
+  session.destroy();
+});
+
+it("leaves the steps that it cuts in the queue, and their sequences go on", async () => {
+  const { gateways, workers } = running.fleet;
+  const [, stopping, other] = gateways;
+  const [client, after] = [new GrpcClient(stopping?.grpc ?? ""), new GrpcClient(other?.grpc ?? "")];
+  const ids = { grpc: 51, plain: 52, node: 53 };
+  for (const id of Object.values(ids)) {
+    expect((await after.call("ModelInfer", step(id, 1, { sequence_start: true }))).status).toBe(0);
+  }
+  workers[0]?.freeze();
+  const post = (id: number, headers: Record<string, string>) =>
+    fetch(`${running.fleet.urls[1]}/v2/models/accumulate/infer`, {
+      method: "POST",
+      headers,
+      body: JSON.stringify({
+        parameters: { sequence_id: id },
+        inputs: [{ name: "INPUT", datatype: "INT32", shape: [1, 1], data: [1] }],
+      }),
+    });
+  const asked = Promise.allSettled([
+    client.call("ModelInfer", step(ids.grpc, 1)),
+    post(ids.plain, {}),
+    post(ids.node, { cookie: "a=b" }),
+  ]);
+  const waiting = async () => {
+    const answer = await fetch(`${running.fleet.urls[2]}/v2/models/accumulate/requests`);
+    return ((await answer.json()) as { requests: unknown[] }).requests.length;
+  };
+  await expect.poll(waiting).toBe(3);
+  expect(await stopping?.member.terminate()).toMatchObject({ code: 0 });
+  await asked;
+  workers[0]?.thaw();
+  for (const id of Object.values(ids)) {
+    const answer = await after.call("ModelInfer", step(id, 1));
+    expect([answer.details, answer.message?.["raw_output_contents"]]).toMatchObject(["", [int32s(3), {}, {}]]);
+  }
+  client.close();
+  after.close();
+});
