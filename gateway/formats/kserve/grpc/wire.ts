@@ -228,20 +228,17 @@ export class FieldWriter {
   /** Writes the packed integers of a repeated field; nothing for an empty list. */
   packed(field: number, values: readonly number[]): void {
     if (values.length === 0) return;
-    const inner = new FieldWriter();
-    for (const value of values) inner.#bare(value);
-    this.message(field, inner);
+    const bytes = values.reduce((sum, value) => sum + varintBytes(value), 0);
+    this.#room(20 + bytes);
+    this.#varint(field * 8 + BYTES);
+    this.#varint(bytes);
+    for (const value of values) this.#varint(value);
   }
 
   finish(): Buffer {
     if (this.#parts.length === 0) return this.#small.subarray(this.#from, this.#to);
     this.#flush();
     return Buffer.concat(this.#parts, this.#length);
-  }
-
-  #bare(value: number): void {
-    this.#room(10);
-    this.#varint(value);
   }
 
   #append(bytes: Buffer): void {
@@ -277,6 +274,12 @@ export class FieldWriter {
     this.#small[this.#to++] = rest;
     this.#length++;
   }
+}
+
+function varintBytes(value: number): number {
+  let bytes = 1;
+  for (let rest = value; rest > 0x7f; rest = Math.floor(rest / 0x80)) bytes++;
+  return bytes;
 }
 
 /** Enough for the head of a usual answer. */
