@@ -26,6 +26,15 @@ const step = (sequence: number, value: number, given: Parameters<typeof paramete
   parameters: parameters({ sequence_id: sequence, ...given }),
 });
 
+function echo(bytes: number): Message {
+  const raw = Buffer.alloc(4 + bytes, "x");
+  raw.writeUInt32LE(bytes);
+  const inputs = [{ name: "INPUT", datatype: "BYTES", shape: [1, 1] }];
+  return { model_name: "echo-bytes", inputs, raw_input_contents: [raw] };
+}
+
+const UNAVAILABLE = 14;
+
 it("ends in time, although a client neither reads its stream nor ends it", async () => {
   const [gateway] = running.fleet.gateways;
   const session = connect(`http://${gateway?.grpc}`);
@@ -42,11 +51,7 @@ it("ends in time, although a client neither reads its stream nor ends it", async
   };
   const [idle, halfSent, unread] = [open(), open(), open()];
   halfSent.write(Buffer.from([0, 0, 0, 1, 0, 7]));
-  const bytes = 1024 * 1024;
-  const raw = Buffer.alloc(4 + bytes, "x");
-  raw.writeUInt32LE(bytes);
-  const inputs = [{ name: "INPUT", datatype: "BYTES", shape: [1, 1] }];
-  unread.write(framed(asMessage("ModelInfer", { model_name: "echo-bytes", inputs, raw_input_contents: [raw] })));
+  unread.write(framed(asMessage("ModelInfer", echo(1024 * 1024))));
   await once(unread, "response");
   idle.write(framed(asMessage("ModelInfer", step(1, 1, { sequence_start: true }))));
   await once(idle, "response");
@@ -58,7 +63,7 @@ it("leaves the steps that it cuts in the queue, and their sequences go on", asyn
   const { gateways, workers } = running.fleet;
   const [, stopping, other] = gateways;
   const [client, after] = [new GrpcClient(stopping?.grpc ?? ""), new GrpcClient(other?.grpc ?? "")];
-  const ids = { grpc: 51, plain: 52, node: 53 };
+  const ids = { grpc: 51, plain: 52, node: 53, stream: 54 };
   for (const id of Object.values(ids)) {
     expect((await after.call("ModelInfer", step(id, 1, { sequence_start: true }))).status).toBe(0);
   }
@@ -77,12 +82,20 @@ it("leaves the steps that it cuts in the queue, and their sequences go on", asyn
     post(ids.plain, {}),
     post(ids.node, { cookie: "a=b" }),
   ]);
-  const waiting = async () => {
-    const answer = await fetch(`${running.fleet.urls[2]}/v2/models/accumulate/requests`);
+  const stream = client.stream();
+  stream.send(step(ids.stream, 1));
+  const waiting = async (model: string) => {
+    const answer = await fetch(`${running.fleet.urls[2]}/v2/models/${model}/requests`);
     return ((await answer.json()) as { requests: unknown[] }).requests.length;
   };
-  await expect.poll(waiting).toBe(3);
-  expect(await stopping?.member.terminate()).toMatchObject({ code: 0 });
+  await expect.poll(() => waiting("accumulate")).toBe(4);
+  const stopped = stopping?.member.terminate();
+  await expect.poll(() => fetch(`${running.fleet.urls[1]}/v2/health/live`).catch(() => "refused")).toBe("refused");
+  // A stream that drains takes no further requests.
+  stream.send(echo(3));
+  expect(await stopped).toMatchObject({ code: 0 });
+  expect((await stream.ended).code).toBe(UNAVAILABLE);
+  expect(await waiting("echo-bytes")).toBe(0);
   await asked;
   workers[0]?.thaw();
   for (const id of Object.values(ids)) {
