@@ -4,6 +4,7 @@
  */
 import { once } from "node:events";
 import { connect } from "node:http2";
+import { connect as connectTcp, createServer, type AddressInfo } from "node:net";
 import { expect, it } from "vitest";
 import { useFleet } from "../../support/fleet/use-fleet.js";
 import { asMessage, GrpcClient, int32s, parameters, type Message } from "../../protocols/grpc/client.js";
@@ -35,28 +36,51 @@ function echo(bytes: number): Message {
 
 const UNAVAILABLE = 14;
 
-it("ends in time, although a client neither reads its stream nor ends it", async () => {
-  const [gateway] = running.fleet.gateways;
-  const session = connect(`http://${gateway?.grpc}`);
-  session.on("error", () => undefined);
-  const open = () => {
-    const stream = session.request({
-      ":method": "POST",
-      ":path": "/inference.GRPCInferenceService/ModelStreamInfer",
-      "content-type": "application/grpc",
-      te: "trailers",
-    });
-    stream.on("error", () => undefined);
-    return stream;
+/** A way to the gateway that reads nothing more from it once it is stalled. */
+async function stallingWay(target: string) {
+  const [host = "", port = ""] = target.split(":");
+  const upstream = connectTcp(Number(port), host);
+  const server = createServer((socket) => {
+    socket.pipe(upstream).pipe(socket);
+    socket.on("error", () => undefined);
+  }).listen(0, "127.0.0.1");
+  upstream.on("error", () => undefined);
+  await once(server, "listening");
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    stall: () => upstream.unpipe().pause(),
+    close: () => server.close(),
   };
-  const [idle, halfSent, unread] = [open(), open(), open()];
-  halfSent.write(Buffer.from([0, 0, 0, 1, 0, 7]));
-  unread.write(framed(asMessage("ModelInfer", echo(1024 * 1024))));
-  await once(unread, "response");
-  idle.write(framed(asMessage("ModelInfer", step(1, 1, { sequence_start: true }))));
-  await once(idle, "response");
+}
+
+it("ends in time, although a client reads nothing more and ends none of its streams", async () => {
+  const [gateway] = running.fleet.gateways;
+  const way = await stallingWay(gateway?.grpc ?? "");
+  const session = connect(way.url, { settings: { initialWindowSize: 2 ** 30 } });
+  session.on("error", () => undefined);
+  await once(session, "connect");
+  session.setLocalWindowSize(2 ** 30);
+  const [idle, halfSent, unread] = Array.from({ length: 3 }, () => {
+    const path = "/inference.GRPCInferenceService/ModelStreamInfer";
+    const stream = session.request({ ":method": "POST", ":path": path, "content-type": "application/grpc" });
+    return stream.on("error", () => undefined).on("data", () => undefined);
+  });
+  halfSent?.write(Buffer.from([0, 0, 0, 1, 0, 7]));
+  for (const stream of [idle, unread]) {
+    stream?.write(framed(asMessage("ModelInfer", echo(1))));
+    await once(stream ?? session, "response");
+  }
+  way.stall();
+  // More than the kernel takes.
+  for (let i = 0; i < 32; i++) unread?.write(framed(asMessage("ModelInfer", echo(1024 * 1024))));
+  const answered = async () => {
+    const stats = await fetch(`${running.fleet.urls[1]}/v2/models/echo-bytes/stats`);
+    return ((await stats.json()) as { model_stats: { inference_count: number }[] }).model_stats[0]?.inference_count;
+  };
+  await expect.poll(answered, { timeout: 20_000 }).toBeGreaterThan(4);
   expect(await gateway?.member.terminate()).toMatchObject({ code: 0 });
   session.destroy();
+  way.close();
 });
 
 it("leaves the steps that it cuts in the queue, and their sequences go on", async () => {
