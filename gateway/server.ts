@@ -29,7 +29,7 @@ import { PlainConnections, type PlainRoute, type Surroundings } from "./http/pla
 import { passes, webSocketRefusal } from "./cors.js";
 import { moreHandles, type Handle } from "./http/accept.js";
 import { refuseConnection } from "./http/refuse-connection.js";
-import { endIfResumable, noteCut } from "./http/stopping.js";
+import { endIfResumable } from "./http/stopping.js";
 import { refuseWebSocket, type WebSocketEndpoint } from "./api/streams/websocket.js";
 import { errorReply } from "./formats/errors.js";
 import { send } from "./http/send.js";
@@ -192,7 +192,6 @@ export async function startServer(app: GatewayApp, options: ServerOptions): Prom
     for (const reply of connections.lastReplies()) endIfResumable(reply);
     webSockets?.close();
     const cut = setTimeout(() => {
-      for (const reply of connections.openReplies()) noteCut(reply);
       for (const one of servers) one.closeAllConnections();
       plain?.cutAll();
       connections.cutAll();

@@ -6,11 +6,11 @@ import {
   errorKinds,
   fixedError,
   InferenceError,
+  shortened,
   type ErrorCode,
   type Limited,
   type RefusalReason,
 } from "#shared/errors.js";
-import { shortened } from "#shared/shortened.js";
 import { InsufficientScope } from "../auth/owner/scopes.js";
 import type { Reply } from "./reply.js";
 

@@ -3,10 +3,9 @@
  * them by name. Clients write null for values that the server should choose, so null counts as
  * absent.
  */
-import { InferenceError, type ErrorCode } from "#shared/errors.js";
+import { InferenceError, shortened, type ErrorCode } from "#shared/errors.js";
 import type { JsonObject, JsonValue } from "#shared/json/parse.js";
 import { printJson } from "#shared/json/print.js";
-import { shortened } from "#shared/shortened.js";
 
 /**
  * A refusal because of one parameter of the request. OpenAI's clients read the parameter's name.

@@ -2,7 +2,7 @@
  * Opens each call at its head: its caller is judged before the gateway reads any byte of a message,
  * as over HTTP.
  */
-import { Metadata, ServerInterceptingCall, type ServerInterceptor } from "@grpc/grpc-js";
+import { ServerInterceptingCall, type Metadata, type ServerInterceptor } from "@grpc/grpc-js";
 import { fixedError } from "#shared/errors.js";
 import { isRefusal } from "../../formats/errors.js";
 import type { Bodies } from "../../http/bodies.js";

@@ -1,8 +1,7 @@
 /** Errors as gRPC's clients see them: a status, a text, and metadata with Baton's code. */
 import { Metadata, type StatusObject } from "@grpc/grpc-js";
-import { errorKinds, fixedError, InferenceError, type ErrorCode } from "#shared/errors.js";
+import { errorKinds, fixedError, InferenceError, shortened, type ErrorCode } from "#shared/errors.js";
 import { grpcStatusOf } from "#shared/grpc-status.js";
-import { shortened } from "#shared/shortened.js";
 import { isRefusal } from "../../formats/errors.js";
 
 /** When to try again if nothing says when it helps, in ms. */
