@@ -87,6 +87,7 @@ export async function openGrpc(
   const { startGrpc } = await code;
   const running = await startGrpc({
     parts: { ...parts, sequenceBacklog: config.BATON_SEQUENCE_BACKLOG },
+    bodies: parts.bodies,
     guard,
     frontDoor,
     counts,

@@ -75,6 +75,8 @@ export const errorKinds = {
   },
   /** The request did not arrive within 120 s, or a file not within `BATON_UPLOAD_MS`. */
   request_timeout: { status: 408, retry: false, texts: { usual: "the request took too long to arrive" } },
+  /** The deadline that a client of gRPC gave its call has passed. */
+  deadline_exceeded: { status: 408, retry: false, texts: { usual: "the deadline of the call has passed" } },
   /** A browser's page has no permission, or the request does not name its tenant. */
   forbidden: {
     status: 403,
@@ -526,4 +528,15 @@ export function fixedError<C extends CodeWithTexts>(
 ): InferenceError {
   const texts: Readonly<Record<PropertyKey, string>> = errorKinds[code].texts;
   return new InferenceError(code, texts[text] ?? code, options);
+}
+
+/**
+ * Shortens a text that quotes a value of the client, for example a name of many megabytes.
+ * @param most characters of the text
+ * @param rest stands for the rest of a text that is cut
+ * @returns a well-formed text: a cut may split a character, and no encoder takes half a character
+ */
+export function shortened(text: string, most: number, rest = "..."): string {
+  const short = text.length > most ? text.slice(0, most).replace(/[\uD800-\uDBFF]$/, "") + rest : text;
+  return Buffer.from(short).toString();
 }

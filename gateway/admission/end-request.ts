@@ -1,22 +1,18 @@
 /** Ends a request from outside of a worker: a client cancels it, or its deadline passes. */
 import { publishEnd } from "#shared/capture/capture.js";
-import { bucketOf, sequenceName, type RequestAddress } from "#shared/queue/address.js";
-import { encodeCorrelationId } from "#shared/contract/sequence.js";
+import type { RequestAddress } from "#shared/queue/address.js";
 import { errorKinds } from "#shared/errors.js";
 import type { Bus } from "#shared/nats/connect.js";
 import { cancelRequest, type Cancellation, type Ending } from "#shared/queue/ends/cancel.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { retrying } from "#shared/retry.js";
 import { withdraw } from "#shared/queue/admission/withdraw.js";
-import { endSequence } from "#shared/queue/sequences/end.js";
 import { endsAt, type ModelEnds } from "../outcomes/counts.js";
 
 /** While the gateway cannot reach Redis, a client waits no longer than this, in ms. */
 const BUDGET_MS = 2_000;
 
 /** A request that has just ended. */
-import type { AnyRequest } from "./inference.js";
-
 export interface EndedRequest {
   /** Whether no worker had the request yet, as far as Redis said so. */
   readonly wasQueued: boolean;
@@ -68,16 +64,11 @@ export async function endRequest(
  * @param ttlMs how long Redis keeps the outcome, which the request's worker may find
  */
 export async function giveUp(
-  { redis, bus, buckets }: { readonly redis: RedisClient; readonly bus: Bus; readonly buckets: number },
+  parts: { readonly redis: RedisClient; readonly bus: Bus },
   address: RequestAddress,
-  { model, tenant, sequence }: AnyRequest,
   ttlMs: number,
 ): Promise<void> {
-  const ending = { code: "cancelled", message: errorKinds.cancelled.texts.byClient, ttlMs, stream: false } as const;
-  const counted = ({ ends, ms }: EndedRequest) => ends.cancelled("client_left", ms);
-  const { said } = await endRequest({ redis, bus }, address, ending, { counted });
-  if (said !== "given" || sequence === undefined) return;
-  const id = encodeCorrelationId(sequence.id);
-  const bucket = bucketOf(model.name, tenant, id, buckets);
-  await endSequence(redis, { bucket, model: model.name, name: sequenceName(tenant, id) });
+  const message = errorKinds.cancelled.texts.byClient;
+  const ending = { code: "cancelled", message, ttlMs, stream: false, endsSequence: true } as const;
+  await endRequest(parts, address, ending, { counted: ({ ends, ms }) => ends.cancelled("client_left", ms) });
 }

@@ -4,7 +4,7 @@
 import type { Logger } from "pino";
 import { outcomeOf, readKept, stepOf, type Outcome } from "#shared/contract/outcome.js";
 import { encodeRequestId, type RequestAddress } from "#shared/queue/address.js";
-import { errorKinds, InferenceError } from "#shared/errors.js";
+import { errorKinds, fixedError, InferenceError } from "#shared/errors.js";
 import { decodeFrame } from "#shared/frame.js";
 import { outcomeKey } from "#shared/queue/keys.js";
 import {
@@ -77,6 +77,7 @@ export async function submitLater(settings: SubmitSettings, request: InferenceRe
 type CancelSettings = SubmitSettings & Pick<GenerateSettings, "bus">;
 
 async function submit(settings: CancelSettings, request: InferenceRequest): Promise<Answered> {
+  if (request.client?.hasLeft === true && !isRepeatable(request)) throw fixedError("cancelled", "clientLeft");
   const admitted = await admit(settings, request, settings.outcomeTtlMs, undefined);
   const { id, key, isRepeated, known, expected, version } = admitted;
   if (known !== undefined) {
@@ -102,9 +103,7 @@ function unlessGone(
     const leave = () => {
       resolve({ kind: "error", code: "cancelled", message: errorKinds.cancelled.texts.clientLeft });
       expected.forget();
-      giveUp({ redis: queue.redis, bus, buckets: queue.buckets }, address, request, outcomeTtlMs).catch(
-        () => undefined,
-      );
+      giveUp({ redis: queue.redis, bus }, address, outcomeTtlMs).catch(() => undefined);
     };
     if (client.hasLeft) return leave();
     const forget = client.onLeave(leave);

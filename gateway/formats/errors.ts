@@ -6,6 +6,7 @@ import {
   errorKinds,
   fixedError,
   InferenceError,
+  shortened,
   type ErrorCode,
   type Limited,
   type RefusalReason,
@@ -100,14 +101,14 @@ function clientError(error: unknown): ClientError {
 
 function kserveBody({ code, message, reason, limited }: ClientError): string {
   const { limit, scope } = limited ?? {};
-  return JSON.stringify({ error: shortened(message), code, reason, limit, scope });
+  return JSON.stringify({ error: shortened(message, maxTextLength), code, reason, limit, scope });
 }
 
 /** OpenAI's clients read a type that says whether the client or the server is at fault. */
 function openAiBody({ code, message, parameter, limited }: ClientError): string {
   return JSON.stringify({
     error: {
-      message: shortened(message),
+      message: shortened(message, maxTextLength),
       type: openAiType(code, limited),
       param: parameter ?? null,
       code: openAiCode(code),
@@ -131,9 +132,5 @@ function openAiType(code: ErrorCode, limited: Limited | undefined): string {
   return status < 500 ? "invalid_request_error" : "server_error";
 }
 
+/** Longest text of an error, in characters. */
 const maxTextLength = 4096;
-
-/** In characters. Texts quote the client's values, for example a name of many megabytes. */
-function shortened(text: string): string {
-  return text.length > maxTextLength ? `${text.slice(0, maxTextLength)}...` : text;
-}

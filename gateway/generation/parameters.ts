@@ -3,7 +3,7 @@
  * them by name. Clients write null for values that the server should choose, so null counts as
  * absent.
  */
-import { InferenceError, type ErrorCode } from "#shared/errors.js";
+import { InferenceError, shortened, type ErrorCode } from "#shared/errors.js";
 import type { JsonObject, JsonValue } from "#shared/json/parse.js";
 import { printJson } from "#shared/json/print.js";
 
@@ -26,8 +26,7 @@ const maxPreviewLength = 64;
 /** @returns the value that a client gave, shortened for an error message */
 export function preview(value: unknown): string {
   if (Array.isArray(value)) return `a list of ${value.length}`;
-  const text = printJson(value);
-  return text.length > maxPreviewLength ? `${text.slice(0, maxPreviewLength)}...` : text;
+  return shortened(printJson(value), maxPreviewLength);
 }
 
 /** @returns a member of the client's JSON; undefined if absent or null */
@@ -114,7 +113,7 @@ export function refuseUnsupported(
   for (const name of Object.keys(members)) {
     const value = readValue(members, name);
     if (value === undefined || obeyed.has(name) || harmless.has(name)) continue;
-    const fullName = path + name.slice(0, maxNameLength);
+    const fullName = path + shortened(name, maxNameLength, "");
     const neutral = unsupported.get(name);
     if (neutral === undefined)
       throw new ParameterError(fullName, `Unrecognized request argument supplied: ${fullName}`);

@@ -38,20 +38,6 @@ export class Bodies {
   }
 
   /**
-   * The same for a body that has come already, in another way than by HTTP.
-   * @throws InferenceError if there is no room for it now
-   */
-  async useWhole<T>(body: Buffer, owner: BodyOwner, read: () => T | Promise<T>): Promise<T> {
-    const room = this.#memory.room(owner);
-    try {
-      room.grow(body.length);
-      return await read();
-    } finally {
-      room.release();
-    }
-  }
-
-  /**
    * Calls `read` with the body, and resolves when `read` has ended and all earlier bodies of the
    * connection have been read. Then the body's share of the memory is free again.
    * @throws InferenceError if the body is too large, incomplete or cannot be inflated, or if there

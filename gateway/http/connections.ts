@@ -5,6 +5,7 @@
  */
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import { noteCut } from "./stopping.js";
 
 export interface ConnectionLimits {
   /** How many connections may be open. The gateway resets further connections. */
@@ -118,6 +119,7 @@ export class Connections {
 
   /** Cuts all, with TLS also those without a handshake, which no server knows. */
   cutAll(): void {
+    for (const { replies } of this.#open.values()) replies.forEach(noteCut);
     for (const socket of this.#admitted) socket.destroy();
   }
 

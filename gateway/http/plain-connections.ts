@@ -155,6 +155,8 @@ class PlainConnection implements Client {
   #hadTurn = false;
   /** Gives up the request that is being answered; undefined if there is nothing to give up. */
   #onLeave: (() => void) | undefined;
+  /** Whether the gateway itself has cut the connection, so that its client has not left. */
+  #isCut = false;
 
   constructor(socket: Socket, times: PlainTimes, owner: Owner) {
     this.#socket = socket;
@@ -164,7 +166,7 @@ class PlainConnection implements Client {
   }
 
   get hasLeft(): boolean {
-    return this.#socket.destroyed;
+    return this.#socket.destroyed && !this.#isCut;
   }
 
   onLeave(leave: () => void): () => void {
@@ -179,6 +181,7 @@ class PlainConnection implements Client {
   }
 
   cut(): void {
+    this.#isCut = true;
     this.#socket.destroy();
   }
 
@@ -227,7 +230,7 @@ class PlainConnection implements Client {
 
   readonly #onClose = (): void => {
     this.#owner.leave();
-    this.#onLeave?.();
+    if (!this.#isCut) this.#onLeave?.();
   };
 
   readonly #onEnd = (): void => {

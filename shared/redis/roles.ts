@@ -24,7 +24,7 @@ const ofClients = `asking client|setname cluster|info cluster|shards cluster|slo
   exec info multi ping readonly readwrite select wait`;
 
 /** The commands that all three processes call. */
-const ofAll = `config|get del exists get getrange hdel hexists hget hgetall hincrby hlen hmget hset hsetnx hstrlen lindex llen
+const ofAll = `config|get del exists get hdel hexists hget hgetall hincrby hlen hmget hset hsetnx hstrlen lindex llen
   lpop lrange mget pexpire pexpireat pttl rename rpush sadd set smembers srem time unlink xadd xdel xinfo|groups xlen
   xpending xrange xrevrange zadd zcard zcount zpopmin zrandmember zrange zrem zrevrange zscore`;
 
@@ -50,12 +50,12 @@ const keysOfServices = `~ready:{* ~queue:{* ~window:{* ~parked:{* ~past:{* ~live
 
 export const rights: Readonly<Record<RedisRole, Rights>> = {
   gateway: {
-    commands: `${ofClients} ${ofAll} ${ofServices} copy incr`,
+    commands: `${ofClients} ${ofAll} ${ofServices} copy getrange incr`,
     keys: `${keysOfAll} ${keysOfServices} ~did:{* %R~hibernated:{* ~{keys}:* ~{registry}:observer ~{registry}:history
       ~{registry}:tracing`,
   },
   worker: {
-    commands: `${ofClients} ${ofAll} ${ofConsumers} client|id client|list client|unblock ltrim pexpiretime
+    commands: `${ofClients} ${ofAll} ${ofConsumers} client|id client|list client|unblock getrange ltrim pexpiretime
       setrange xclaim zmscore`,
     keys: `${keysOfAll} ~ready:{* ~queue:{* ~window:{* ~parked:{* ~past:{* ~live:{* ~runs:{* ~dead:{* ~aside:{*
       ~reconciler:{* ~out:{* ~job:{* ~jobs:{* ~tenants:{* ~log:{* ~run:{* ~seqs:{* ~wait:{* ~state:{* ~events:{*

@@ -1,4 +1,6 @@
 /** Every method of gRPC asks for a key, and for the right that it declares. */
+import { once } from "node:events";
+import { connect } from "node:http2";
 import { afterAll, describe, expect, it } from "vitest";
 import { streamAccess, unaryMethods, type Access } from "../../gateway/doors/grpc/methods.js";
 import { newKey } from "../../gateway/auth/key.js";
@@ -61,6 +63,19 @@ describe("every method", () => {
     }
     expect((await client().call("Check", {}, { service: HEALTH })).message).toEqual({ status: "SERVING" });
   });
+});
+
+it("a call without a good key is refused at its head, before any of its message comes", async () => {
+  const session = connect(`http://${fleet.served.fleet.gateways[0]?.grpc}`);
+  const stream = session.request({
+    ":method": "POST",
+    ":path": "/inference.GRPCInferenceService/ModelInfer",
+    "content-type": "application/grpc",
+    te: "trailers",
+  });
+  const [headers] = (await once(stream, "response")) as [Record<string, string>];
+  expect(headers["grpc-status"]).toBe(String(UNAUTHENTICATED));
+  session.destroy();
 });
 
 describe("a key", () => {

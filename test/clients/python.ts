@@ -1,4 +1,4 @@
-/** Finds and runs Triton's client for Python, if the client is installed. */
+/** Finds and runs clients for Python, if they are installed: Triton's, and the library of gRPC. */
 import { execFile, execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -7,18 +7,25 @@ import { root } from "../support/fleet/root.js";
 /** TRITONCLIENT may name the client's folder. */
 const path = process.env["TRITONCLIENT"] ?? "";
 
-/** A Python that can import the client; undefined if there is none. */
-export const pythonWithClient = ["/usr/bin/python3", "python3"].find((python) => {
-  try {
-    execFileSync(python, ["-c", "import tritonclient.http"], {
-      env: { ...process.env, PYTHONPATH: path },
-      stdio: "ignore",
-    });
-    return true;
-  } catch {
-    return false;
-  }
-});
+function pythonWith(module: string): string | undefined {
+  return ["/usr/bin/python3", "python3"].find((python) => {
+    try {
+      execFileSync(python, ["-c", `import ${module}`], {
+        env: { ...process.env, PYTHONPATH: path },
+        stdio: "ignore",
+      });
+      return true;
+    } catch {
+      return false;
+    }
+  });
+}
+
+/** A Python that can import Triton's client; undefined if there is none. */
+export const pythonWithClient = pythonWith("tritonclient.http");
+
+/** The same for the library of gRPC. */
+export const pythonWithGrpc = pythonWith("grpc");
 
 /** @returns the output of a program that uses the client */
 export async function runPythonText(program: string): Promise<string> {
@@ -29,11 +36,11 @@ export async function runPythonText(program: string): Promise<string> {
 
 /**
  * @param script in this folder
- * @param url of a gateway
+ * @param target host and port of a gateway
  * @returns the program's output
  */
-export async function runPython(script: string, url: string): Promise<string> {
+export async function runPython(script: string, target: string, python = pythonWithClient): Promise<string> {
   const file = join(root, "test/clients", script);
-  const { stdout } = await promisify(execFile)(pythonWithClient ?? "", [file, new URL(url).host]);
+  const { stdout } = await promisify(execFile)(python ?? "", [file, target]);
   return stdout;
 }

@@ -268,7 +268,7 @@ describe.skipIf(pythonWithClient === undefined)(
   "the programs with the Triton HTTP client for Python (skipped: no python3 with tritonclient.http)",
   () => {
     it("run unmodified", async () => {
-      const printed = JSON.parse(await runPython("triton_tutorial.py", served.url)) as {
+      const printed = JSON.parse(await runPython("triton_tutorial.py", new URL(served.url).host)) as {
         readonly steps: readonly (readonly (readonly (readonly number[])[])[])[];
         readonly text: string;
       };

@@ -179,4 +179,16 @@ describe("cancelRequest", () => {
     expect(await lab.admitStep({ request: "r2" })).toEqual({ said: "admitted" });
     expect(await lab.takeOne()).toMatchObject({ request: "r2", from: "" });
   });
+
+  it.each([
+    ["ends the sequence of a step whose client has left", false, "start-required"],
+    ["leaves a sequence alone that has begun anew behind the step", true, "admitted"],
+  ])("%s", async (_, again, said) => {
+    await lab.admitStep({ request: "r0", start: true });
+    await lab.takeOne();
+    await lab.admitStep({ request: "r1", end: again });
+    if (again) await lab.admitStep({ request: "r2", start: true });
+    expect(await cancel(lab, { ...cancelled, stream: false, endsSequence: true })).toMatchObject({ said: "given" });
+    expect(await lab.admitStep({ request: "r3" })).toMatchObject({ said });
+  });
 });

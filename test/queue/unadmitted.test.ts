@@ -1,8 +1,17 @@
 import { describe, expect, it } from "vitest";
+import type { InferenceRequest } from "../../gateway/admission/inference.js";
+import { QueuedInference } from "../../gateway/admission/submit.js";
 import { PendingRequests } from "../../gateway/outcomes/pending.js";
 import { addressOf, secret, useLab } from "../support/queue/lab.js";
 import { silentBus, silentLog } from "../support/silent.js";
 import { until } from "../support/until.js";
+
+it("a client that has left before its request was admitted costs the queue nothing", async () => {
+  // Without settings, every attempt to admit would fail.
+  const inference = new QueuedInference({} as ConstructorParameters<typeof QueuedInference>[0]);
+  const request = { client: { hasLeft: true }, sequence: undefined, idempotencyKey: undefined };
+  expect(await inference.infer(request as InferenceRequest)).toMatchObject({ kind: "error", code: "cancelled" });
+});
 
 describe("a request whose deadline passes while its admission is under way", () => {
   const lab = useLab();

@@ -13,6 +13,7 @@ import type { Owner } from "../../auth/owner/owner.js";
 import { noted } from "../../facts/request-facts.js";
 import type { AccessLog, AnswerFacts } from "../../facts/answer-facts.js";
 import { visible, type ModelDirectory } from "../../fleet/models.js";
+import type { BodyOwner } from "../../http/body.js";
 import { countRefusal, type HttpCounts } from "../../http/counts.js";
 import { admitCall, admitTo, hasCredential, laterJudgement, type Asking, type Guard } from "../../http/guard.js";
 import { chooseRequestId } from "../../http/headers.js";
@@ -20,6 +21,7 @@ import { openReader } from "../../http/opened.js";
 import type { FrontDoor } from "../../http/traces/front-door.js";
 import { Caller } from "../../service/caller.js";
 import type { RequestTrace } from "../../trace/request-trace.js";
+import type { Arrivals } from "./arrivals.js";
 import type { Access } from "./methods.js";
 
 /** What the gateway notes of every call. */
@@ -62,13 +64,25 @@ export class Exchange {
   readonly #whole: Exchange | undefined;
   readonly #since = performance.now();
   hasEnded = false;
+  /** Whether the handler of the method has begun. */
+  isHandled = false;
+  /** Whether the deadline of the call has passed. */
+  isOverdue = false;
+  /** The messages of the call; undefined before its caller has been judged. */
+  arrivals: Arrivals | undefined;
 
   /**
    * @param path of the method
-   * @param peer the address and port of the other side
+   * @param peer the address of the other side
    * @param whole the stream of which this is a request; its head is the request's, too
    */
-  constructor(surroundings: Surroundings, path: string, metadata: Metadata, peer: string, whole?: Exchange) {
+  constructor(
+    surroundings: Surroundings,
+    path: string,
+    metadata: Metadata,
+    peer: string | undefined,
+    whole?: Exchange,
+  ) {
     this.#surroundings = surroundings;
     this.#metadata = metadata;
     this.#whole = whole;
@@ -86,7 +100,7 @@ export class Exchange {
 
   /** @returns a request of this stream: the log has a line for each, and the figures one stream */
   part(): Exchange {
-    return new Exchange(this.#surroundings, this.head.url, this.#metadata, "", this);
+    return new Exchange(this.#surroundings, this.head.url, this.#metadata, undefined, this);
   }
 
   /** The header of a call by its name; undefined if the client gave none. */
@@ -101,11 +115,12 @@ export class Exchange {
    */
   async judge(access: Access): Promise<void> {
     const { guard } = this.#surroundings;
-    const owner = await this.#ownerFor(guard, access);
+    const asking = this.asking();
+    const owner = await this.#ownerFor(guard, asking, access);
     this.#owner = owner;
     if (this.facts !== undefined) this.facts.tenant = owner?.tenant;
     guard.restricted?.check(access.api, this.head.headers, "grpc");
-    if (access.right !== undefined) this.#judgeLater = laterJudgement(guard, this.#asking(), access.right);
+    if (access.right !== undefined) this.#judgeLater = laterJudgement(guard, asking, access.right);
   }
 
   /** Judges the caller of a stream again, because a key may have lost a model meanwhile. */
@@ -130,18 +145,23 @@ export class Exchange {
     return this.#owner === undefined ? () => undefined : this.#surroundings.guard.watch(this.#owner, end);
   }
 
-  #ownerFor(guard: Guard, { right, otherRight = "read", open, admits }: Access): Owner | Promise<Owner> | undefined {
+  #ownerFor(
+    guard: Guard,
+    asking: Asking,
+    { right, otherRight = "read", open, admits }: Access,
+  ): Owner | Promise<Owner> | undefined {
     const judge = admits === true ? admitTo : admitCall;
     if (guard.asks && open !== undefined && guard.open.has(open)) {
       // Which models there are depends on who asks.
-      return open === "metadata" && hasCredential(this.head.headers) ? judge(guard, this.#asking(), "any") : undefined;
+      return open === "metadata" && hasCredential(this.head.headers) ? judge(guard, asking, "any") : undefined;
     }
     // An answer that is the same for every tenant needs none.
     if (right === undefined && !guard.asks) return undefined;
-    return judge(guard, this.#asking(), right ?? otherRight);
+    return judge(guard, asking, right ?? otherRight);
   }
 
-  #asking(): Asking {
+  /** What says whose the call is. */
+  asking(): Asking {
     const { headers, url, socket } = this.head;
     const metadata = this.#metadata;
     const distinct = () =>
@@ -158,6 +178,12 @@ export class Exchange {
   get caller(): Caller {
     const owner = this.#ownerNow;
     return owner === undefined ? Caller.nobody : Caller.of(owner);
+  }
+
+  /** Whose memory the messages of the call take. */
+  get bodyOwner(): BodyOwner {
+    const { tenant, budget } = this.caller;
+    return { tenant, most: budget?.bodyBytes };
   }
 
   /** The models that exist for the caller. */
@@ -191,6 +217,11 @@ export class Exchange {
     this.#surroundings.guard.audit?.refused(error, this.head, this.requestId);
   }
 
+  /** Ends the call of a client that has left, or whose deadline has passed. */
+  left(): void {
+    this.end(this.isOverdue ? "deadline_exceeded" : "cancelled", false);
+  }
+
   /**
    * Ends the call.
    * @param code of the error that the client gets; undefined if all went well
@@ -220,13 +251,7 @@ export class Exchange {
   }
 }
 
-function headOf(url: string, metadata: Metadata, peer: string): Head {
+function headOf(url: string, metadata: Metadata, remoteAddress: string | undefined): Head {
   const headers = metadata.getMap() as IncomingHttpHeaders;
-  return { method: "POST", url, headers, socket: { remoteAddress: addressIn(peer) } };
-}
-
-/** @param peer such as `127.0.0.1:5000` or `[::1]:5000` */
-function addressIn(peer: string): string | undefined {
-  const [, bracketed, plain] = /^(?:\[(.*)\]|([^:]*)):\d+$/.exec(peer) ?? [];
-  return bracketed ?? plain;
+  return { method: "POST", url, headers, socket: { remoteAddress } };
 }

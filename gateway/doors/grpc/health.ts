@@ -25,6 +25,7 @@ export class HealthWatchers {
 
   /** @throws InferenceError if there are too many */
   add(call: HealthWatcher): void {
+    if (call.destroyed) return;
     if (this.#watchers.size >= MOST_WATCHERS) throw fixedError("unavailable", "tooManyFollowers");
     const health = healthOf(this.#isReady());
     this.#watchers.set(call, health.status);

@@ -8,21 +8,19 @@ import { textTensor, textGeneration } from "../../formats/kserve/answer.js";
 import { classified } from "../../formats/kserve/classification.js";
 import type { ModelCall } from "../../formats/kserve/call.js";
 import { parseGrpcInfer, streamTerms, type StreamTerms } from "../../formats/kserve/grpc/infer-request.js";
-import { readInfer, type GrpcInfer } from "../../formats/kserve/grpc/read-infer.js";
+import { readInfer } from "../../formats/kserve/grpc/read-infer.js";
 import { writeInfer, type InferAnswer } from "../../formats/kserve/grpc/write-infer.js";
 import { compareInfer, type ReadRequest } from "../../formats/kserve/read-request.js";
 import { tensorRequest } from "../../formats/kserve/tensor-request.js";
 import type { TensorPrinter } from "../../formats/kserve/tensor-printer.js";
 import { wholeText } from "../../formats/kserve/whole-text.js";
 import { bodyTooLarge, textBodyLimit, type Limits } from "../../formats/limits.js";
-import type { Bodies } from "../../http/bodies.js";
 import type { Exchange } from "./exchange.js";
 import type { Leaving } from "./leaving.js";
 
 export interface InferParts {
   readonly fleet: Fleet;
   readonly inference: Inference;
-  readonly bodies: Bodies;
   readonly printer: TensorPrinter;
   readonly limits: Limits;
 }
@@ -44,38 +42,39 @@ export async function modelInfer(
   parts: InferParts,
   client: Leaving,
 ): Promise<Buffer> {
-  const request = await readCall(message, exchange, parts, client);
+  const key = exchange.header("idempotency-key");
+  let request: ReadCall;
+  try {
+    request = readCall(message, exchange, parts, client, key === undefined ? undefined : checkIdempotencyKey(key));
+  } finally {
+    exchange.arrivals?.taken();
+  }
   return writeInfer(await answerWhole(request, exchange, client)).finish();
 }
 
 /**
- * Reads a message, inside the budget of all bodies.
+ * Reads a message, and compares it with its model.
+ * @param key of the request, unless its parameters have one
  * @throws InferenceError
  */
-export function readCall(message: Buffer, exchange: Exchange, parts: InferParts, client: Leaving): Promise<ReadCall> {
-  const { tenant, budget: limits } = exchange.caller;
-  return parts.bodies.useWhole(message, { tenant, most: limits?.bodyBytes }, () =>
-    compared(readInfer(message), message.length, exchange, parts, client),
-  );
-}
-
-/** @throws InferenceError */
-function compared(
-  given: GrpcInfer,
-  bytes: number,
+export function readCall(
+  message: Buffer,
   exchange: Exchange,
   { fleet, inference, printer, limits }: InferParts,
   client: Leaving,
+  key?: string,
 ): ReadCall {
+  const given = readInfer(message);
   exchange.messageId = given.id;
   const version = given.version === "" ? undefined : given.version;
   const directory = exchange.models(fleet.directory);
   const model = directory.find(given.model, version);
-  if (model.generator !== undefined && bytes > textBodyLimit(limits)) throw bodyTooLarge(textBodyLimit(limits));
+  if (model.generator !== undefined && message.length > textBodyLimit(limits)) {
+    throw bodyTooLarge(textBodyLimit(limits));
+  }
   const terms = streamTerms(given.parameters);
   const others = directory.others(model);
   const read = compareInfer(parseGrpcInfer(given, model, limits), { model, others });
-  const header = exchange.header("idempotency-key");
   const call: ModelCall = {
     tenant: exchange.caller.tenant,
     budget: exchange.budget(),
@@ -85,7 +84,7 @@ function compared(
     inference: exchange.calls(inference, model.name),
     printer,
     limits,
-    idempotencyKey: terms.idempotencyKey ?? (header === undefined ? undefined : checkIdempotencyKey(header)),
+    idempotencyKey: terms.idempotencyKey ?? key,
     background: false,
     gone: () => client.signal,
     client,

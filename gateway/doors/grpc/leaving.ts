@@ -7,7 +7,13 @@ import type { Client } from "../../admission/inference.js";
 export class Leaving implements Client {
   hasLeft = false;
   readonly #waiting = new Set<() => void>();
+  readonly #isCut: () => boolean;
   #controller: AbortController | undefined;
+
+  /** @param isCut whether the gateway itself cuts its connections, so that nobody has left */
+  constructor(isCut: () => boolean) {
+    this.#isCut = isCut;
+  }
 
   onLeave(leave: () => void): () => void {
     this.#waiting.add(leave);
@@ -23,7 +29,7 @@ export class Leaving implements Client {
 
   /** To be called when the client has left, or its deadline has passed. */
   leave(): void {
-    if (this.hasLeft) return;
+    if (this.hasLeft || this.#isCut()) return;
     this.hasLeft = true;
     this.#controller?.abort();
     for (const leave of this.#waiting) leave();

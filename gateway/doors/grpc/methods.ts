@@ -139,7 +139,7 @@ export function isReady({ fleet, isReady: admits }: Pick<MethodParts, "fleet" | 
   return isServerReady(fleet.directory, admits());
 }
 
-/** @throws InferenceError if the version is no number */
+/** An empty version is the latest. */
 function nameIn({ name, version }: Named): ModelName {
   return { model: name, version: version === "" ? undefined : version };
 }

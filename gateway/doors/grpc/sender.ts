@@ -2,8 +2,8 @@
  * Sends the messages of a stream as fast as its client reads them. A client that reads nothing for
  * 30 s loses its stream (`sessions.ts`).
  */
+import { EventEmitter, once } from "node:events";
 import type { ServerDuplexStream } from "@grpc/grpc-js";
-import { Signal } from "#shared/signal.js";
 import type { Exchange } from "./exchange.js";
 
 /** With so many bytes of answers waiting, the stream's requests are not read on. */
@@ -12,27 +12,31 @@ const MOST_WAITING_BYTES = 1024 * 1024;
 export class StreamSender {
   readonly #call: ServerDuplexStream<Buffer, Buffer>;
   readonly #exchange: Exchange;
-  /** Resolves when the client takes more; undefined while it does. */
-  #full: Promise<void> | undefined;
+  /** Bytes of all messages that the client's connection has not taken. */
   #waiting = 0;
-  readonly #less = new Signal();
+  /** Bytes of those that have been written. */
+  #written = 0;
+  readonly #events = new EventEmitter<{ less: [] }>().setMaxListeners(0);
 
   constructor(call: ServerDuplexStream<Buffer, Buffer>, exchange: Exchange) {
     this.#call = call;
     this.#exchange = exchange;
-    call.once("close", () => this.#less.notify());
+    // No write calls back any more.
+    call.once("close", () => this.#events.emit("less"));
   }
 
-  /** Resolves when the message has left, or when the client has. */
+  /** Resolves when the message is on its way, or when the client has left. */
   async send(message: Buffer): Promise<void> {
+    const { length } = message;
     const sent = this.hold(message);
-    while (this.#full !== undefined) await this.#full;
-    sent();
-    if (this.#call.destroyed || this.#call.writableEnded) return;
-    this.#exchange.bytesOut += message.length;
-    if (this.#call.write(message)) return;
-    this.#full = this.#drained();
-    await this.#full;
+    while (this.#written > MOST_WAITING_BYTES && !this.#isOver) await once(this.#events, "less");
+    if (this.#isOver) return sent();
+    this.#exchange.bytesOut += length;
+    this.#written += length;
+    this.#call.write(message, () => {
+      this.#written -= length;
+      sent();
+    });
   }
 
   /**
@@ -44,25 +48,16 @@ export class StreamSender {
     this.#waiting += length;
     return () => {
       this.#waiting -= length;
-      this.#less.notify();
+      this.#events.emit("less");
     };
   }
 
   /** Resolves when few enough bytes wait. */
   async room(): Promise<void> {
-    while (this.#waiting > MOST_WAITING_BYTES && !this.#call.destroyed) await this.#less.wait(Infinity);
+    while (this.#waiting > MOST_WAITING_BYTES && !this.#isOver) await once(this.#events, "less");
   }
 
-  #drained(): Promise<void> {
-    return new Promise((resolve) => {
-      const call = this.#call;
-      const end = () => {
-        call.off("drain", end).off("close", end);
-        this.#full = undefined;
-        resolve();
-      };
-      call.once("drain", end).once("close", end);
-      if (call.destroyed) end();
-    });
+  get #isOver(): boolean {
+    return this.#call.destroyed || this.#call.writableEnded;
   }
 }

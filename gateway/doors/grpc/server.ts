@@ -13,14 +13,13 @@ import {
   type ServiceDefinition,
   type UntypedHandleCall,
 } from "@grpc/grpc-js";
-import { fixedError } from "#shared/errors.js";
 import { UnusableError } from "#shared/exit.js";
 import type { Certificates } from "#shared/http/certificates.js";
 import { delay, within } from "#shared/retry.js";
-import { isRefusal } from "../../formats/errors.js";
-import { loadServices } from "./protocol.js";
+import type { Bodies } from "../../http/bodies.js";
+import { FairStart } from "../../http/fair-start.js";
 import type { Log } from "../../http/router.js";
-import { Exchange, type Surroundings } from "./exchange.js";
+import type { Exchange, Surroundings } from "./exchange.js";
 import { HealthWatchers, type HealthWatcher } from "./health.js";
 import {
   healthCheck,
@@ -28,19 +27,21 @@ import {
   reflectionAccess,
   streamAccess,
   unaryMethods,
-  type Access,
   type Message,
   type MethodParts,
   type UnaryMethod,
 } from "./methods.js";
 import { Leaving } from "./leaving.js";
+import { exchangeOf, noteFailure, opener, type MethodTerms } from "./opening.js";
+import { loadServices, type GrpcServices } from "./protocol.js";
 import type { ReflectionCall } from "./reflection.js";
 import { enlargeWindows, Sessions } from "./sessions.js";
 import { codeOf, statusOf, stopping } from "./status.js";
 import { StreamInfer, type StreamParts } from "./stream-infer.js";
 
 export interface GrpcTerms extends Surroundings {
-  readonly parts: MethodParts & StreamParts;
+  readonly parts: MethodParts & Pick<StreamParts, "sequenceBacklog">;
+  readonly bodies: Bodies;
   readonly host: string;
   /** 0 takes any free port. */
   readonly port: number;
@@ -74,12 +75,29 @@ const MOST_CONNECTIONS = 10_000;
 const MOST_STREAMS = 100;
 const BACKLOG = 4_096;
 const HANDSHAKE_MS = 10_000;
-/** Metadata of a call, in bytes, as for the head of a request. */
-const MOST_METADATA = 16 * 1024;
+/** Most bytes of a question of reflection, which names a service, a message or a file. */
+const QUESTION_BYTES = 4_096;
+/** Once the grace of a stopping gateway is over, its last statuses have so long to leave, in ms. */
+const LAST_WORDS_MS = 500;
+
+/** A call's parts, with what its handler asks of the server. */
+interface Serving extends GrpcTerms {
+  readonly parts: MethodParts & StreamParts;
+}
 
 /** @throws UnusableError if the port is taken */
-export async function startGrpc(terms: GrpcTerms): Promise<RunningGrpc> {
-  const { parts } = terms;
+export async function startGrpc(given: GrpcTerms): Promise<RunningGrpc> {
+  const { shareOf } = given.guard;
+  const fair = shareOf && new FairStart({ shareOf });
+  let isCut = false;
+  const parts = {
+    ...given.parts,
+    turn: (exchange: Exchange) => fair?.turn(() => exchange.asking()),
+    isCut: () => isCut,
+  };
+  const terms: Serving = { ...given, parts };
+  const services = loadServices();
+  const methods = methodTerms(services, terms);
   const server = new Server({
     "grpc.max_receive_message_length": parts.limits.binaryBytes,
     "grpc.max_send_message_length": -1,
@@ -88,29 +106,32 @@ export async function startGrpc(terms: GrpcTerms): Promise<RunningGrpc> {
     "grpc.keepalive_timeout_ms": terms.keepAliveTimeoutMs,
     "grpc.max_connection_age_ms": terms.maxAgeMs,
     "grpc.enable_channelz": 0,
+    interceptors: [
+      opener(
+        () => ({ ...terms, sessions }),
+        (path) => methods.get(path),
+      ),
+    ],
   });
   const streams = new Set<StreamInfer>();
   const health = new HealthWatchers(() => isReady(parts));
-  const services = loadServices();
-  const unary = Object.entries(unaryMethods).map(([name, method]) => [
-    name,
-    unaryCall(pathOf(services.inference, name), method, terms),
-  ]);
+  const unary = Object.entries(unaryMethods).map(([name, method]) => [name, unaryCall(method, terms)]);
   server.addService(services.inference, {
     ...(Object.fromEntries(unary) as Record<string, UntypedHandleCall>),
-    ModelStreamInfer: streamCall(pathOf(services.inference, "ModelStreamInfer"), terms, streams),
+    ModelStreamInfer: streamCall(terms, streams),
   });
   server.addService(services.health, {
-    Check: unaryCall(pathOf(services.health, "Check"), healthCheck, terms),
-    Watch: judgedCall(pathOf(services.health, "Watch"), healthCheck, terms, (call: HealthWatcher) => health.add(call)),
+    Check: unaryCall(healthCheck, terms),
+    Watch: heldCall(terms, (call: HealthWatcher) => health.add(call)),
   });
   const reflection = terms.reflects ? await import("./reflection.js") : undefined;
-  const endReflection = reflection?.reflect(server, services, (path, answer) =>
-    judgedCall(path, reflectionAccess, terms, answer),
-  );
+  const endReflection = reflection?.reflect(server, services, (path, answer) => {
+    methods.set(path, { access: reflectionAccess, mostBytes: QUESTION_BYTES });
+    return heldCall(terms, answer);
+  });
   enlargeWindows(server);
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
-  const sessions = new Sessions(server, () => parts.bodies.room({ tenant: "" }));
+  const sessions = new Sessions(server);
   const sockets = new Set<Socket>();
   const listener = listenerOf(terms, sockets, (socket) => injector.injectConnection(socket));
   await listening(listener, terms);
@@ -126,59 +147,72 @@ export async function startGrpc(terms: GrpcTerms): Promise<RunningGrpc> {
       const drained = [...streams].map((stream) => stream.drain(stopping()));
       const shut = new Promise<void>((resolve) => server.tryShutdown(() => resolve()));
       await within(graceMs, Promise.all([shut, ...drained]));
+      isCut = true;
       for (const stream of streams) stream.stop(stopping());
+      await within(LAST_WORDS_MS, shut);
+      // The library cuts no connection by itself, and a client that reads nothing closes none.
+      for (const socket of sockets) socket.destroy();
       server.forceShutdown();
-      for (const socket of sockets) socket.destroySoon();
       sessions.close();
       await closed;
     },
   };
 }
 
+/** The terms of all methods by their paths. */
+function methodTerms({ inference, health }: GrpcServices, { parts: { limits } }: Serving): Map<string, MethodTerms> {
+  const { controlBytes, binaryBytes } = limits;
+  const terms = new Map<string, MethodTerms>();
+  for (const [name, access] of Object.entries(unaryMethods)) {
+    terms.set(pathOf(inference, name), { access, mostBytes: name === "ModelInfer" ? binaryBytes : controlBytes });
+  }
+  terms.set(pathOf(inference, "ModelStreamInfer"), { access: streamAccess, mostBytes: binaryBytes });
+  for (const name of ["Check", "Watch"]) {
+    terms.set(pathOf(health, name), { access: healthCheck, mostBytes: controlBytes });
+  }
+  return terms;
+}
+
 /** Makes the handler of a unary method. */
-function unaryCall(path: string, method: UnaryMethod, terms: GrpcTerms): handleUnaryCall<Message, Message> {
+function unaryCall(method: UnaryMethod, terms: Serving): handleUnaryCall<Message, Message> {
+  const { parts } = terms;
   return (call, respond) => {
-    const exchange = new Exchange(terms, path, call.metadata, call.getPeer());
-    const client = new Leaving();
+    const exchange = exchangeOf(call);
+    const client = new Leaving(parts.isCut);
     // The library says so after every call, too, which by then has ended.
     call.once("cancelled", () => {
       if (exchange.hasEnded) return;
       client.leave();
-      exchange.end("cancelled", false);
+      exchange.left();
     });
     exchange.bytesIn = lengthOf(call.request);
-    const answer = async () => {
-      checkMetadata(exchange);
-      await exchange.judge(method);
-      return method.answer(call.request, exchange, terms.parts, client);
+    const refuse = (error: unknown): void => {
+      noteFailure(error, exchange, terms);
+      respond(statusOf(error, exchange.requestId));
+      exchange.end(codeOf(error));
     };
-    answer().then(
-      (message) => {
+    const answer = async () => {
+      if (method.admits === true) await parts.turn(exchange);
+      return method.answer(call.request, exchange, parts, client);
+    };
+    answer()
+      .then((message) => {
         exchange.bytesOut = lengthOf(message);
         respond(null, message, trailersOf(exchange));
         exchange.end(undefined);
-      },
-      (error: unknown) => {
-        noteFailure(error, exchange, terms);
-        respond(statusOf(error, exchange.requestId));
-        exchange.end(codeOf(error));
-      },
-    );
+      })
+      .catch(refuse)
+      // An answer that cannot be sent costs its call, and not the gateway.
+      .catch((error: unknown) => refuse(new Error("the status cannot be sent", { cause: error })));
   };
 }
 
-function streamCall(
-  path: string,
-  terms: GrpcTerms,
-  streams: Set<StreamInfer>,
-): handleBidiStreamingCall<Buffer, Buffer> {
+function streamCall(terms: Serving, streams: Set<StreamInfer>): handleBidiStreamingCall<Buffer, Buffer> {
   return (call) => {
-    const exchange = new Exchange(terms, path, call.metadata, call.getPeer());
+    const exchange = exchangeOf(call);
     const stream = new StreamInfer(call, exchange, terms.parts);
     streams.add(stream);
     const run = async () => {
-      checkMetadata(exchange);
-      await exchange.judge(streamAccess);
       const leave = exchange.countReader();
       const forget = exchange.watchKey((error) => stream.fail(error));
       try {
@@ -198,25 +232,20 @@ function streamCall(
 }
 
 /** Makes the handler of a call whose answers take as long as its client wants. */
-function judgedCall<C extends HealthWatcher | ReflectionCall>(
-  path: string,
-  access: Access,
-  terms: GrpcTerms,
-  answer: (call: C) => void,
+function heldCall<C extends HealthWatcher | ReflectionCall>(
+  terms: Serving,
+  answer: (call: C, exchange: Exchange) => void,
 ): (call: C) => void {
   return (call) => {
-    const exchange = new Exchange(terms, path, call.metadata, call.getPeer());
+    const exchange = exchangeOf(call);
     call.once("close", () => exchange.end(undefined));
-    const judged = async () => {
-      checkMetadata(exchange);
-      await exchange.judge(access);
-      answer(call);
-    };
-    judged().catch((error: unknown) => {
+    try {
+      answer(call, exchange);
+    } catch (error) {
       noteFailure(error, exchange, terms);
       exchange.end(codeOf(error));
       call.emit("error", statusOf(error, exchange.requestId));
-    });
+    }
   };
 }
 
@@ -226,24 +255,11 @@ function pathOf(service: ServiceDefinition, name: string): string {
   return method.path;
 }
 
-/** Notes a refusal of a key in the audit, and a bug in the log. */
-function noteFailure(error: unknown, exchange: Exchange, { log }: Pick<GrpcTerms, "log">): void {
-  if (isRefusal(error)) exchange.refused(error);
-  else log({ err: error, requestId: exchange.requestId, path: exchange.head.url }, "request handler failed");
-}
-
 function trailersOf({ requestId, answeredAs }: Exchange): Metadata {
   const metadata = new Metadata();
   metadata.set("x-request-id", requestId);
   if (answeredAs !== undefined) metadata.set("baton-request-id", answeredAs);
   return metadata;
-}
-
-/** @throws InferenceError */
-function checkMetadata({ head }: Exchange): void {
-  let length = 0;
-  for (const name in head.headers) length += name.length + (head.headers[name]?.length ?? 0);
-  if (length > MOST_METADATA) throw fixedError("invalid_argument", "headTooLarge");
 }
 
 /** The bytes of a message of inference; other messages are small. */

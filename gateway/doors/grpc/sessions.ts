@@ -1,15 +1,17 @@
 /**
- * The connections of gRPC below the library: their windows, their pings, the memory of messages
- * that have not come whole, and clients that do not read. The library has no settings for these, so
- * this file alone reaches into it; a test reads the window that a client is told.
+ * The connections of gRPC below the library: their windows, their pings, the bytes of messages, the
+ * deadlines of calls, and clients that send or read too slowly. The library has no settings for
+ * these, so this file alone reaches into it; a test reads the window that a client is told.
  */
 import { constants, type Http2Session, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
-import type { Server } from "@grpc/grpc-js";
-import type { BodyRoom } from "../../http/body.js";
+import type { Server, ServerInterceptingCallInterface } from "@grpc/grpc-js";
+import { fixedError } from "#shared/errors.js";
+import type { Arrivals } from "./arrivals.js";
 
 /** Bytes that a client may send on one stream, or one connection, before the gateway has read. */
 const STREAM_WINDOW = 8 * 1024 * 1024;
 const CONNECTION_WINDOW = 16 * 1024 * 1024;
+const USUAL_WINDOW = 65_535;
 /** The large windows of all connections together. Beyond that, a connection has HTTP/2's own. */
 const ALL_WINDOWS = 1024 * 1024 * 1024;
 
@@ -22,8 +24,15 @@ const PREFACE_MS = 10_000;
 
 /** How long a client may read nothing while bytes of an answer wait for it, in ms. */
 const STALL_MS = 30_000;
-/** Time between two looks for such clients, in ms. */
+/** How long a message may take to arrive, in ms, as over HTTP. */
+const MESSAGE_MS = 120_000;
+/** A connection without a large message for so long, in ms, gives its large window back. */
+const WINDOW_MS = 60_000;
+/** Time between two looks for such clients and connections, in ms. */
 const LOOK_MS = 5_000;
+
+/** Bytes before each message (gRPC over HTTP/2). */
+const MESSAGE_HEAD = 5;
 
 /** HTTP/2's error code for a client that asks for too much, which gRPC calls RESOURCE_EXHAUSTED. */
 const ENHANCE_YOUR_CALM = 0xb;
@@ -40,56 +49,121 @@ interface HttpServer {
   on(event: "sessionError", listener: (error: Error) => void): void;
 }
 
+/** The fields of the library's call. */
+interface CallInsides {
+  readonly stream: ServerHttp2Stream;
+  deadlineTimer: NodeJS.Timeout | null;
+  /** @param message with its head. The library calls this in the order of the messages */
+  decompressMessage: (message: Buffer, encoding: string) => Buffer | Promise<Buffer>;
+}
+
 /** Gives streams their window. Call this before the server takes connections. */
 export function enlargeWindows(server: Server): void {
   const { commonServerOptions } = server as unknown as Insides;
   commonServerOptions.settings = { ...commonServerOptions.settings, initialWindowSize: STREAM_WINDOW };
 }
 
-/**
- * Follows the connections of a server.
- * @param roomOf gives the room of one message in the budget of all bodies
- */
+/** A call whose messages are coming. */
+interface Coming {
+  readonly arrivals: Arrivals;
+  readonly refuse: (error: unknown) => void;
+}
+
+/** Follows the connections of a server. */
 export class Sessions {
   readonly #open = new Set<ServerHttp2Session>();
-  readonly #roomOf: () => BodyRoom;
-  /** The connections with a large window, and the bytes of all these windows. */
-  readonly #enlarged = new Set<Http2Session>();
-  #windows = 0;
-  /** The open streams. */
-  readonly #streams = new Set<ServerHttp2Stream>();
+  /** When each connection with a large window last had a large message. */
+  readonly #enlarged = new Map<ServerHttp2Session, number>();
+  /** The open streams, each with what comes on it. */
+  readonly #streams = new Map<ServerHttp2Stream, Coming | undefined>();
   /** The streams with bytes that wait: how many at the last move, and when that was. */
   readonly #unread = new Map<ServerHttp2Stream, { readonly bytes: number; readonly since: number }>();
+  /** The streams that had their status at the last look. */
+  #answered = new Set<ServerHttp2Stream>();
   readonly #looking: NodeJS.Timeout;
 
-  constructor(server: Server, roomOf: () => BodyRoom) {
-    this.#roomOf = roomOf;
+  constructor(server: Server) {
     for (const http2 of (server as unknown as Insides).http2Servers.keys()) {
       http2.on("session", (session) => this.#add(session));
-      http2.on("stream", (stream) => this.#follow(stream));
+      http2.on("stream", (stream) => {
+        if (!this.#streams.has(stream)) this.#streams.set(stream, undefined);
+        stream.once("close", () => this.#forget(stream));
+      });
       // Bytes that are not HTTP/2 end their connection, and nothing else.
       http2.on("sessionError", () => undefined);
     }
-    this.#looking = setInterval(() => this.#cutUnread(performance.now()), LOOK_MS).unref();
+    this.#looking = setInterval(() => this.#look(performance.now()), LOOK_MS).unref();
+  }
+
+  get size(): number {
+    return this.#open.size;
   }
 
   close(): void {
     clearInterval(this.#looking);
   }
 
-  /** Resets the streams whose clients read nothing, since what waits there takes memory. */
-  #cutUnread(now: number): void {
-    for (const stream of this.#streams) {
-      const bytes = stream.writableLength;
-      const before = this.#unread.get(stream);
-      if (bytes === 0) this.#unread.delete(stream);
-      else if (before?.bytes !== bytes) this.#unread.set(stream, { bytes, since: now });
-      else if (now - before.since >= STALL_MS) stream.close(constants.NGHTTP2_CANCEL);
-    }
+  /**
+   * Counts the messages of a call, and undoes their compression within the same limits.
+   * @param refuse ends the call with an error
+   */
+  follow(call: ServerInterceptingCallInterface, arrivals: Arrivals, refuse: (error: unknown) => void): void {
+    const insides = call as unknown as CallInsides;
+    const { stream } = insides;
+    if (stream.destroyed) return;
+    this.#streams.set(stream, { arrivals, refuse });
+    stream.prependListener("data", (bytes: Buffer) => {
+      try {
+        arrivals.receive(bytes);
+        if (arrivals.isComing) this.#enlarge(stream.session);
+      } catch (error) {
+        refuse(error);
+      }
+    });
+    insides.decompressMessage = async (message, encoding) => {
+      try {
+        return await arrivals.unpack(message.subarray(MESSAGE_HEAD), encoding === "identity" ? undefined : encoding);
+      } catch (error) {
+        refuse(error);
+        throw error;
+      }
+    };
   }
 
-  get size(): number {
-    return this.#open.size;
+  /** Calls back when the deadline of a call passes, in place of the library's own status. */
+  onDeadline(call: ServerInterceptingCallInterface, passed: () => void): void {
+    const insides = call as unknown as CallInsides;
+    if (insides.deadlineTimer === null) return;
+    clearTimeout(insides.deadlineTimer);
+    insides.deadlineTimer = setTimeout(passed, Math.max(0, Number(call.getDeadline()) - Date.now()));
+  }
+
+  #look(now: number): void {
+    const answered = new Set<ServerHttp2Stream>();
+    for (const [stream, coming] of this.#streams) {
+      if (stream.isPaused()) coming?.arrivals.pause(now);
+      if (coming?.arrivals.isLate(now, MESSAGE_MS) === true) coming.refuse(fixedError("request_timeout", "usual"));
+      this.#cutUnread(stream, now);
+      // A client that has its status and does not end its side holds the stream open.
+      if (this.#answered.has(stream)) stream.close(constants.NGHTTP2_NO_ERROR);
+      else if (stream.writableFinished) answered.add(stream);
+    }
+    this.#answered = answered;
+    for (const [session, at] of this.#enlarged) if (now - at >= WINDOW_MS) this.#shrink(session);
+  }
+
+  /** Resets a stream whose client reads nothing, since what waits there takes memory. */
+  #cutUnread(stream: ServerHttp2Stream, now: number): void {
+    const bytes = stream.writableLength;
+    const before = this.#unread.get(stream);
+    if (bytes === 0) this.#unread.delete(stream);
+    else if (before?.bytes !== bytes) this.#unread.set(stream, { bytes, since: now });
+    else if (now - before.since >= STALL_MS) stream.close(constants.NGHTTP2_CANCEL);
+  }
+
+  #forget(stream: ServerHttp2Stream): void {
+    this.#streams.delete(stream);
+    this.#unread.delete(stream);
   }
 
   #add(session: ServerHttp2Session): void {
@@ -106,71 +180,24 @@ export class Sessions {
     });
     session.once("close", () => {
       clearTimeout(silent);
-      if (this.#enlarged.delete(session)) this.#windows -= CONNECTION_WINDOW;
+      this.#enlarged.delete(session);
       this.#open.delete(session);
-    });
-  }
-
-  /** Counts the bytes of each message that has not come whole, and gives its connection room. */
-  #follow(stream: ServerHttp2Stream): void {
-    const frame = new MessageLengths();
-    let room: BodyRoom | undefined;
-    const release = (): void => room?.release();
-    this.#streams.add(stream);
-    stream.once("close", () => {
-      this.#streams.delete(stream);
-      this.#unread.delete(stream);
-      release();
-    });
-    stream.on("data", (bytes: Buffer) => {
-      const held = frame.take(bytes);
-      if (held === 0) return release();
-      room ??= this.#roomOf();
-      try {
-        room.grow(held);
-        this.#enlarge(stream.session);
-      } catch {
-        stream.close(ENHANCE_YOUR_CALM);
-      }
     });
   }
 
   /** Idle connections keep HTTP/2's own window, so that the budget is there for large messages. */
   #enlarge(session: Http2Session | undefined): void {
-    if (session === undefined || this.#enlarged.has(session)) return;
-    if (this.#windows + CONNECTION_WINDOW > ALL_WINDOWS) return;
-    this.#windows += CONNECTION_WINDOW;
-    this.#enlarged.add(session);
-    (session as ServerHttp2Session).setLocalWindowSize(CONNECTION_WINDOW);
-  }
-}
-
-/** The length of a message stands in the four bytes behind its first (gRPC over HTTP/2). */
-const HEAD_BYTES = 5;
-
-/** Follows the lengths of the messages of a stream. */
-export class MessageLengths {
-  readonly #head: number[] = [];
-  /** Bytes of the message at hand that are still to come, and that have come. */
-  #left = 0;
-  #held = 0;
-
-  /** @returns how many bytes of a message have come that is not whole */
-  take(bytes: Buffer): number {
-    for (let at = 0; at < bytes.length;) {
-      if (this.#left > 0) {
-        const some = Math.min(this.#left, bytes.length - at);
-        this.#left -= some;
-        this.#held += some;
-        at += some;
-        if (this.#left === 0) this.#held = 0;
-        continue;
-      }
-      this.#head.push(bytes[at++] ?? 0);
-      if (this.#head.length < HEAD_BYTES) continue;
-      const [, a = 0, b = 0, c = 0, d = 0] = this.#head.splice(0);
-      this.#left = a * 2 ** 24 + b * 2 ** 16 + c * 2 ** 8 + d;
+    if (session === undefined || session.destroyed) return;
+    const one = session as ServerHttp2Session;
+    if (!this.#enlarged.has(one)) {
+      if ((this.#enlarged.size + 1) * CONNECTION_WINDOW > ALL_WINDOWS) return;
+      one.setLocalWindowSize(CONNECTION_WINDOW);
     }
-    return this.#held;
+    this.#enlarged.set(one, performance.now());
+  }
+
+  #shrink(session: ServerHttp2Session): void {
+    this.#enlarged.delete(session);
+    if (!session.destroyed) session.setLocalWindowSize(USUAL_WINDOW);
   }
 }

@@ -1,13 +1,14 @@
 /** Errors as gRPC's clients see them: a status, a text, and metadata with Baton's code. */
 import { Metadata, type StatusObject } from "@grpc/grpc-js";
-import { errorKinds, fixedError, InferenceError, type ErrorCode } from "#shared/errors.js";
+import { errorKinds, fixedError, InferenceError, shortened, type ErrorCode } from "#shared/errors.js";
 import { grpcStatusOf } from "#shared/grpc-status.js";
 import { isRefusal } from "../../formats/errors.js";
 
 /** When to try again if nothing says when it helps, in ms. */
 const USUAL_WAIT_MS = 1_000;
-/** In characters. Texts quote the client's values, and a status travels in a header. */
+/** Longest text, in characters, and with the dots of a cut text, encoded for a header. */
 const MOST_TEXT = 4_096;
+const MOST_DETAILS = MOST_TEXT + 3;
 
 /** The error as the client may see it; a bug tells nothing. */
 export function toldOf(error: unknown): InferenceError {
@@ -27,7 +28,7 @@ export function statusOf(error: unknown, requestId: string): StatusObject {
   if (reason !== undefined) metadata.set("baton-reason", reason);
   const waitMs = limited?.waitMs ?? (errorKinds[code].retry ? USUAL_WAIT_MS : undefined);
   if (waitMs !== undefined) metadata.set("grpc-retry-pushback-ms", String(Math.ceil(waitMs)));
-  return { code: grpcStatusOf(code), details: shortened(message), metadata };
+  return { code: grpcStatusOf(code), details: detailsOf(message), metadata };
 }
 
 /** Refuses a call because the gateway stops. */
@@ -35,7 +36,18 @@ export function stopping(): InferenceError {
   return new InferenceError("unavailable", "GRPC server is shutting down and has stopped accepting new requests.");
 }
 
-/** A cut may split a character in two, of which no header can hold one half. */
-export function shortened(text: string): string {
-  return text.length > MOST_TEXT ? `${text.slice(0, MOST_TEXT).replace(/[\uD800-\uDBFF]$/, "")}...` : text;
+/** The text of an error as a message of a stream has it. */
+export function textOf({ message }: InferenceError): string {
+  return shortened(message, MOST_TEXT);
+}
+
+/** The text of a status, which travels percent-encoded in a header. Clients refuse a large head. */
+export function detailsOf(text: string): string {
+  let most = MOST_TEXT;
+  let details = shortened(text, most);
+  for (let { length } = encodeURI(details); length > MOST_DETAILS; { length } = encodeURI(details)) {
+    most = Math.floor((most * MOST_TEXT) / length);
+    details = shortened(text, most);
+  }
+  return details;
 }

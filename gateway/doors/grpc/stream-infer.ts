@@ -5,15 +5,12 @@
  * their requests, those of generators as they come.
  */
 import type { ServerDuplexStream } from "@grpc/grpc-js";
-import { hasStreams } from "#shared/contract/announcement.js";
 import { fixedError, type InferenceError } from "#shared/errors.js";
 import { refusalOf } from "../../admission/inference.js";
 import { cancelOnDisconnect, wholeUnderKey } from "../../generation/leaving.js";
 import { readRecord } from "../../generation/read-answer.js";
 import { textGeneration } from "../../formats/kserve/answer.js";
-import type { ModelCall } from "../../formats/kserve/call.js";
 import { tensorsInParts, textInParts, type AnswerInParts } from "../../formats/kserve/parts.js";
-import type { ReadRequest } from "../../formats/kserve/read-request.js";
 import { writeFault, writePart, type InferAnswer } from "../../formats/kserve/grpc/write-infer.js";
 import { tensorRequest } from "../../formats/kserve/tensor-request.js";
 import { refuseRepeating } from "../../formats/kserve/text-generation.js";
@@ -22,11 +19,15 @@ import { readCall, tensorAnswer, type InferParts, type ReadCall } from "./infer.
 import { StreamSender } from "./sender.js";
 import { InFlight } from "./in-flight.js";
 import { Leaving } from "./leaving.js";
-import { codeOf, shortened, statusOf, toldOf } from "./status.js";
+import { codeOf, statusOf, textOf, toldOf } from "./status.js";
 
 export interface StreamParts extends InferParts {
   /** As many steps of a sequence may wait. */
   readonly sequenceBacklog: number;
+  /** @returns undefined if a request may begin now, else a promise that never rejects */
+  readonly turn: (exchange: Exchange) => Promise<void> | undefined;
+  /** Whether the gateway itself cuts its connections. */
+  readonly isCut: () => boolean;
 }
 
 /** A request of a stream, as its answers name it. */
@@ -49,7 +50,7 @@ export class StreamInfer {
   readonly #exchange: Exchange;
   readonly #parts: StreamParts;
   readonly #sender: StreamSender;
-  readonly #client = new Leaving();
+  readonly #client: Leaving;
   readonly #isStrict: boolean;
   readonly #isOrdered: boolean;
   readonly #inFlight: InFlight;
@@ -62,6 +63,7 @@ export class StreamInfer {
     this.#call = call;
     this.#exchange = exchange;
     this.#parts = parts;
+    this.#client = new Leaving(parts.isCut);
     this.#isStrict = exchange.header(STRICT) === "true";
     this.#isOrdered = exchange.header(UNORDERED) !== "true";
     this.#inFlight = new InFlight(parts.sequenceBacklog);
@@ -74,12 +76,12 @@ export class StreamInfer {
     try {
       // The end of the requests must not end the answers.
       for await (const message of this.#call.iterator({ destroyOnReturn: false })) {
+        if (this.#hasEnded || this.#isDraining) return;
         const bytes = message as Buffer;
         this.#exchange.bytesIn += bytes.length;
         await this.#take(bytes);
         await this.#inFlight.room();
         await this.#sender.room();
-        if (this.#hasEnded || this.#isDraining) return;
       }
     } catch (error) {
       // The stream of a client that has left ends with an error of node's.
@@ -129,25 +131,30 @@ export class StreamInfer {
     if (this.#hasEnded) return;
     this.#hasEnded = true;
     this.#client.leave();
-    this.#exchange.end("cancelled", false);
+    this.#exchange.left();
   }
 
   /** Begins to answer a request. Resolves when the next message may be read. */
   async #take(message: Buffer): Promise<void> {
     const part = this.#exchange.part();
     let request: ReadCall;
+    let parts: AnswerInParts | undefined;
     try {
+      await this.#parts.turn(this.#exchange);
       await this.#exchange.refresh();
-      request = await readCall(message, part, this.#parts, this.#client);
+      request = readCall(message, part, this.#parts, this.#client);
+      parts = partsOf(request);
     } catch (error) {
       return this.#refuse(error, part);
+    } finally {
+      this.#exchange.arrivals?.taken();
     }
     const { call, read } = request;
     const { model } = call;
     const { sequence } = read.valid;
     const name = sequence && `${model.name} ${sequence.id.kind} ${sequence.id.value}`;
     const ended = this.#inFlight.begin(name);
-    const answered = hasStreams(model) ? this.#speak(request, part) : this.#infer(request, part);
+    const answered = parts === undefined ? this.#infer(request, part) : this.#speak(parts, request, part);
     void answered.finally(ended);
     await this.#inFlight.turnOf(name);
   }
@@ -188,7 +195,11 @@ export class StreamInfer {
   }
 
   /** Sends each part of an answer as a message. */
-  async #speak({ call, read, terms }: ReadCall, part: Exchange): Promise<void> {
+  async #speak(
+    { partOf, empty, ...asked }: AnswerInParts,
+    { call, read, terms }: ReadCall,
+    part: Exchange,
+  ): Promise<void> {
     const { model } = call;
     const isKeyed = call.idempotencyKey !== undefined;
     const accepted = { model: model.name, version: call.version ?? "" };
@@ -197,8 +208,7 @@ export class StreamInfer {
     let isAccepted = false;
     let isEmpty = index === undefined;
     try {
-      const { partOf, empty, ...parts } = partsOf(call, read);
-      const request = wholeUnderKey(parts.request);
+      const request = wholeUnderKey(asked.request);
       const stream = await call.inference.generate(request);
       isAccepted = true;
       cancelOnDisconnect(stream, request, this.#client.signal);
@@ -234,8 +244,8 @@ export class StreamInfer {
   }
 
   #fault(error: unknown, named: Named): Buffer {
-    const { message, code } = toldOf(error);
-    return writeFault({ message: shortened(message), code, ...named });
+    const told = toldOf(error);
+    return writeFault({ message: textOf(told), code: told.code, ...named });
   }
 
   /** Sends a message when those of all earlier requests have been sent. */
@@ -258,13 +268,15 @@ export class StreamInfer {
   }
 }
 
-/** @throws InferenceError */
-function partsOf(call: ModelCall, read: ReadRequest): AnswerInParts {
+/**
+ * @returns undefined if the model answers each request once
+ * @throws InferenceError
+ */
+function partsOf({ call, read }: ReadCall): AnswerInParts | undefined {
   const generation = textGeneration(call, read);
-  if (generation !== undefined) refuseRepeating(generation);
-  const parts = generation === undefined ? tensorsInParts(call, read) : textInParts(generation, read);
-  if (parts === undefined) throw fixedError("internal", "usual");
-  return parts;
+  if (generation === undefined) return tensorsInParts(call, read);
+  refuseRepeating(generation);
+  return textInParts(generation, read);
 }
 
 /** @param index of the answer; undefined without a key */

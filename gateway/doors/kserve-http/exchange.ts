@@ -3,6 +3,7 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:
 import type { Client } from "../../admission/inference.js";
 import type { Bodies } from "../../http/bodies.js";
 import { disconnection } from "../../http/disconnect.js";
+import { isCut } from "../../http/stopping.js";
 import { prefersAsync, readIdempotencyKey } from "../../http/headers.js";
 import type { ModelCall } from "../../formats/kserve/call.js";
 import type { RequestReader } from "../../formats/kserve/request-reader.js";
@@ -46,11 +47,14 @@ export function callOf(
 export function readerOf(outgoing: ServerResponse): Pick<ModelCall, "gone" | "client"> {
   const client: Client = {
     get hasLeft() {
-      return outgoing.destroyed;
+      return outgoing.destroyed && !isCut(outgoing);
     },
     onLeave(leave) {
-      outgoing.once("close", leave);
-      return () => outgoing.off("close", leave);
+      const onClose = (): void => {
+        if (!isCut(outgoing)) leave();
+      };
+      outgoing.once("close", onClose);
+      return () => outgoing.off("close", onClose);
     },
   };
   return { gone: () => disconnection(outgoing), client };

@@ -1,8 +1,7 @@
 /** One call of a model, with all that its answer needs beside the body, and without a transport. */
 import type { ServedModel } from "#shared/contract/announcement.js";
 import type { RequestBudget } from "../../admission/budget.js";
-import type { Client } from "../../admission/inference.js";
-import type { Inference } from "../../admission/inference.js";
+import type { Client, Inference } from "../../admission/inference.js";
 import type { Limits } from "../limits.js";
 import type { TensorPrinter } from "./tensor-printer.js";
 

@@ -12,6 +12,8 @@
 --   ARGV.members      the rest of the final record: JSON members, without braces; '' if the request
 --                     is no stream
 --   ARGV.unlessBegun  '1' to leave a stream alone that has a record, else '0'
+--   ARGV.ends         '1' to end the sequence of a step as end.lua does, unless a later START has
+--                     begun it anew, else '0'
 --   ARGV.group
 --   Returns {'given', record, labels, pin, ms}  ended by this call; record is '' if the request is
 --                           no stream; labels: the labels of the request's job (job.lua), '' for
@@ -24,6 +26,8 @@
 --           {'unknown'}             there is no such request, or no longer
 local load = KEYS.load
 -- include ../pieces/outcome.lua
+-- include ../pieces/past.lua
+-- include ../pieces/sequence.lua
 local known = recordOf(load, KEYS.record)
 if not known then return {'unknown'} end
 if known.kind then return {'known', known.kind, known.body} end
@@ -38,6 +42,17 @@ if ARGV.members ~= '' then
   redis.call('RPUSH', KEYS.log, record)
   redis.call('PEXPIRE', KEYS.log, ttl)
   if known.job then labels = redis.call('HGET', jobKey(KEYS.record:match('^out:({[^}]*}:[^:]*)'), known.job), 'labels') or '' end
+end
+if ARGV.ends == '1' then
+  local base = KEYS.record:match('^out:({[^}]*}:[^:]*)')
+  local step, name = (redis.call('HGET', openKey(load), KEYS.record:sub(5)) or ''):match(PATTERN.brief(step, sequence))
+  local seq = name and name ~= '' and readableSequence(base, name)
+  -- A sequence with a step that has not ended is busy.
+  if seq and seq.ended == '0' and isBusy(seq) and tonumber(step) >= seq.start then
+    seq.ended = DELETED
+    noteSequence(base, name, seq)
+  end
+  writeSequences()
 end
 local at = known.brief and known.brief.at or redis.call('HGET', KEYS.record, 'at') or now
 local ms = math.max(0, now - tonumber(at))

@@ -19,6 +19,11 @@ export interface Ending {
   readonly stream: boolean;
   /** Whether to leave a stream alone that has a record. */
   readonly unlessBegun?: boolean;
+  /**
+   * Whether the sequence of a step ends, too, unless a later START has begun it anew. Steps that
+   * were admitted before run to their end.
+   */
+  readonly endsSequence?: boolean;
 }
 
 /** The final record that the script has appended to a stream. */
@@ -59,14 +64,14 @@ const script = defineScript(
   },
   {
     keys: ["record", "log", "load"],
-    args: ["kind", "body", "ttl", "members", "unlessBegun", "group"],
+    args: ["kind", "body", "ttl", "members", "unlessBegun", "ends", "group"],
     durable: true,
   },
 );
 
 /** Safe to repeat: a repeated call finds the end of the earlier call as `known`. */
 export function cancelRequest(redis: RedisClient, address: RequestAddress, ending: Ending) {
-  const { code, message, ttlMs, stream, unlessBegun = false } = ending;
+  const { code, message, ttlMs, stream, unlessBegun = false, endsSequence = false } = ending;
   const { kind, body }: StoredOutcome = storeOutcome({ kind: "error", code, message });
   const keys = { record: outcomeKey(address), log: logKey(address), load: loadKeyOf(redis, address.bucket) };
   return script(redis, keys, {
@@ -75,6 +80,7 @@ export function cancelRequest(redis: RedisClient, address: RequestAddress, endin
     ttl: ttlMs,
     members: stream ? finalMembers(code, message) : "",
     unlessBegun: unlessBegun ? 1 : 0,
+    ends: endsSequence ? 1 : 0,
     group: GROUP,
   });
 }

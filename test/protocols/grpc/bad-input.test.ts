@@ -8,7 +8,7 @@ import { useFleet } from "../../support/fleet/use-fleet.js";
 import { GrpcClient, int32s, parameters, type Answer, type Message } from "./client.js";
 
 const running = useFleet({
-  models: ["echo-int32", "echo-fp16", "echo-bytes", "accumulate"],
+  models: ["echo-int32", "echo-fp16", "echo-bytes", "accumulate", "gen-mha"],
   direct: true,
   grpc: true,
   env: { BATON_MAX_BODY_BYTES: String(4 * 1024 * 1024) },
@@ -114,6 +114,7 @@ describe("a message that is refused", () => {
       3,
       "resume_after needs idempotency_key",
     ],
+    ["a parameter that is no number", { parameters: { mine: { double_param: NaN } } }, 3, "must be a finite number"],
   ])("%s", async (_, more, status, text) => {
     const answer = await infer(more);
     expect(answer.status).toBe(status);
@@ -130,6 +131,29 @@ describe("a message that is refused", () => {
       const answer = await client().callBytes(INFER, bytes);
       expect([answer.status, answer.details]).toEqual([3, "the message is no valid protocol buffer"]);
     }
+  });
+
+  it("a text that is cut inside a character, in a call and in a stream", async () => {
+    const text = { name: "text_input", datatype: "BYTES", shape: [1, 1], contents: { bytes_contents: ["YQ=="] } };
+    // The cut of the quoted value splits one of its characters.
+    const message = {
+      model_name: "gen-mha",
+      inputs: [text],
+      parameters: parameters({ max_tokens: "😀".repeat(80) }),
+    };
+    const answer = await client().call("ModelInfer", message);
+    expect([answer.status, answer.details]).toEqual([3, expect.stringContaining("max_tokens")]);
+    const stream = client().stream({ triton_grpc_error: "true" });
+    stream.send(message);
+    await stream.finish();
+    expect((await infer({})).status).toBe(0);
+  });
+
+  it("a message to a control method that is larger than over HTTP", async () => {
+    const path = "/inference.GRPCInferenceService/ServerLive";
+    const field = Buffer.from([0x0a, 0x80, 0x80, 0x80, 0x01]);
+    const answer = await client().callBytes(path, Buffer.concat([field, Buffer.alloc(2 * 1024 * 1024)]));
+    expect([answer.status, answer.trailers["baton-code"]]).toEqual([8, "payload_too_large"]);
   });
 
   it("a million empty tensors, in little memory", async () => {
@@ -167,6 +191,22 @@ describe("a message that is refused", () => {
   it("metadata that is too large", async () => {
     const answer = await client().call("ServerLive", {}, { headers: { mine: "x".repeat(20_000) } });
     expect(answer).toMatchObject({ status: 3, details: "the request's head is larger than 16 KiB" });
+  });
+});
+
+describe("a stream whose deadline passes", () => {
+  it("ends with a code of its own", async () => {
+    const session = connectHttp2(`http://${target()}`);
+    const stream = session.request({
+      ":method": "POST",
+      ":path": "/inference.GRPCInferenceService/ModelStreamInfer",
+      "content-type": "application/grpc",
+      "grpc-timeout": "100m",
+      te: "trailers",
+    });
+    const [headers] = (await once(stream, "response")) as [Record<string, string>];
+    expect([headers["grpc-status"], headers["baton-code"]]).toEqual(["4", "deadline_exceeded"]);
+    session.destroy();
   });
 });
 

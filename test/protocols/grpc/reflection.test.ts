@@ -63,7 +63,7 @@ describe("reflection", () => {
 
   it("refuses a long question", async () => {
     const reflection = new Reflection(clientOf());
-    await expect(reflection.ask("symbol", "x".repeat(5_000))).rejects.toMatchObject({ code: 13 });
+    await expect(reflection.ask("symbol", "x".repeat(5_000))).rejects.toMatchObject({ code: 8 });
   });
 
   it("is there only if the deployment says so", async () => {

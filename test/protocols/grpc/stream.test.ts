@@ -97,6 +97,15 @@ describe("a stream", () => {
     unordered.call.cancel();
   });
 
+  it("has keys for single requests alone", async () => {
+    const stream = client().stream({ "idempotency-key": "of-no-request" });
+    stream.send(echo("a", 1));
+    stream.send(echo("b", 2));
+    const messages = await stream.finish();
+    expect(messages.map((message) => answerIn(message).raw_output_contents[0]?.readInt32LE())).toEqual([1, 2]);
+    for (const message of messages) expect(answerIn(message).parameters).not.toHaveProperty("response_index");
+  });
+
   it("goes on after an error, which has a text, the request's id and Baton's code", async () => {
     const stream = client().stream();
     stream.send({ ...echo("bad", 1), model_name: "none" });

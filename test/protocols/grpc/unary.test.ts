@@ -37,6 +37,18 @@ describe("the server", () => {
   });
 });
 
+describe("LogSettings", () => {
+  it("changes the log, and shows it", async () => {
+    const settings = { log_verbose_level: { uint32_param: 1 } };
+    const changed = await client().call("LogSettings", { settings });
+    expect(changed.message).toMatchObject({ settings: { log_verbose_level: { uint32_param: 1 } } });
+    const overHttp = (await (await fetch(`${running.url}/v2/logging`)).json()) as Message;
+    expect(overHttp["log_verbose_level"]).toBe(1);
+    const wrong = await client().call("LogSettings", { settings: { log_verbose_level: { string_param: "x" } } });
+    expect(wrong.status).toBe(3);
+  });
+});
+
 describe("ModelInfer", () => {
   it("answers raw tensors", async () => {
     const { message, trailers } = await client().call("ModelInfer", echo(7, { id: "a" }));

@@ -31,9 +31,16 @@ interface Whose {
   readonly model: string;
 }
 
+/** How many bytes contents may become: one byte of a message can make eight. */
+interface Room {
+  /** Of all inputs of the request. */
+  readonly most: number;
+  /** What earlier inputs have left of it. */
+  readonly left: number;
+}
+
 /**
  * Turns the pieces of contents into raw bytes.
- * @param mostBytes of the tensor: one byte of a message can make eight
  * @returns undefined if the pieces hold no element
  * @throws InferenceError in Triton's words
  */
@@ -41,10 +48,10 @@ export function rawContents(
   pieces: readonly Buffer[],
   datatype: Datatype,
   { input, model }: Whose,
-  mostBytes: number,
+  room: Room,
 ): Buffer | undefined {
   const wanted = fieldOf[datatype];
-  const grown = new Grown(mostBytes, input);
+  const grown = new Grown(room, input);
   let isThere = false;
   for (const piece of pieces) {
     const reader = new FieldReader(piece);
@@ -102,13 +109,13 @@ function readElements(reader: FieldReader, datatype: Datatype, into: Grown): voi
 
 /** Bytes that grow as elements come. */
 class Grown {
-  readonly #most: number;
+  readonly #limit: Room;
   readonly #input: string;
   #bytes: Buffer = Buffer.alloc(0);
   #length = 0;
 
-  constructor(most: number, input: string) {
-    this.#most = most;
+  constructor(room: Room, input: string) {
+    this.#limit = room;
     this.#input = input;
   }
 
@@ -124,7 +131,7 @@ class Grown {
 
   append(bytes: Buffer): void {
     // The only piece of a tensor needs no copy.
-    if (this.#length === 0 && this.#bytes.length === 0 && bytes.length <= this.#most) this.#bytes = bytes;
+    if (this.#length === 0 && this.#bytes.length === 0 && bytes.length <= this.#limit.left) this.#bytes = bytes;
     else {
       this.#room(bytes.length);
       bytes.copy(this.#bytes, this.#length);
@@ -138,12 +145,13 @@ class Grown {
 
   #room(bytes: number): void {
     const needed = this.#length + bytes;
-    if (needed > this.#most) {
-      const text = `input '${this.#input}' is larger than the limit of ${this.#most} bytes`;
+    const { most, left } = this.#limit;
+    if (needed > left) {
+      const text = `with input '${this.#input}', explicit contents are larger than the limit of ${most} bytes`;
       throw new InferenceError("payload_too_large", text);
     }
     if (needed <= this.#bytes.length) return;
-    const grown = Buffer.allocUnsafe(Math.min(this.#most, Math.max(64, 2 * needed)));
+    const grown = Buffer.allocUnsafe(Math.min(left, Math.max(64, 2 * needed)));
     this.#bytes.copy(grown, 0, 0, this.#length);
     this.#bytes = grown;
   }

@@ -109,7 +109,9 @@ function customValue(name: string, parameter: GrpcParameter): JsonValue {
   switch (parameter.kind) {
     case "bool":
     case "string":
+      return parameter.value;
     case "double":
+      if (!Number.isFinite(parameter.value)) throw refused(`parameter '${name}' must be a finite number`);
       return parameter.value;
     case "int64": {
       const number = Number(parameter.value);
@@ -134,6 +136,7 @@ function readTensors(
 ): Tensor[] {
   const names = new Set<string>();
   let used = 0;
+  let left = limits.jsonBytes;
   const tensors = inputs.map(({ name, datatype, shape, parameters, contents }) => {
     if (names.has(name)) throw refused(`${prefix}input '${name}' already exists in request`);
     names.add(name);
@@ -147,8 +150,10 @@ function readTensors(
     if (contents !== undefined && raw.length > 0) {
       throw refused(`contents field must not be specified when using raw_input_contents for ${where}`);
     }
-    const bytes =
-      raw[used++] ?? (contents && rawContents(contents, datatype, { input: name, model }, limits.jsonBytes));
+    const explicit =
+      contents && rawContents(contents, datatype, { input: name, model }, { most: limits.jsonBytes, left });
+    left -= explicit?.length ?? 0;
+    const bytes = explicit ?? raw[used++];
     if (bytes !== undefined) return { name, datatype, shape, data: bytes };
     if (shape.includes(0)) return { name, datatype, shape, data: Buffer.alloc(0) };
     throw refused(`unable to find data for input tensor ${where} in request.`);

@@ -191,29 +191,17 @@ export class FieldWriter {
   #from = 0;
   #to = 0;
 
-  get length(): number {
-    return this.#length;
-  }
-
   bool(field: number, value: boolean): void {
     this.#room(12);
     this.#varint(field * 8 + VARINT);
     this.#varint(value ? 1 : 0);
   }
 
-  /** @param value a signed 64-bit integer, or a safe integer that is not negative */
-  int64(field: number, value: number | bigint): void {
+  /** @param value a safe integer that is not negative */
+  int64(field: number, value: number): void {
     this.#room(20);
     this.#varint(field * 8 + VARINT);
-    if (typeof value === "number") this.#varint(value);
-    else this.#wide(value);
-  }
-
-  double(field: number, value: number): void {
-    this.#room(18);
-    this.#varint(field * 8 + FIXED64);
-    this.#to = this.#small.writeDoubleLE(value, this.#to);
-    this.#length += 8;
+    this.#varint(value);
   }
 
   text(field: number, value: string): void {
@@ -240,20 +228,17 @@ export class FieldWriter {
   /** Writes the packed integers of a repeated field; nothing for an empty list. */
   packed(field: number, values: readonly number[]): void {
     if (values.length === 0) return;
-    const inner = new FieldWriter();
-    for (const value of values) inner.#bare(value);
-    this.message(field, inner);
+    const bytes = values.reduce((sum, value) => sum + varintBytes(value), 0);
+    this.#room(20 + bytes);
+    this.#varint(field * 8 + BYTES);
+    this.#varint(bytes);
+    for (const value of values) this.#varint(value);
   }
 
   finish(): Buffer {
     if (this.#parts.length === 0) return this.#small.subarray(this.#from, this.#to);
     this.#flush();
     return Buffer.concat(this.#parts, this.#length);
-  }
-
-  #bare(value: number): void {
-    this.#room(10);
-    this.#varint(value);
   }
 
   #append(bytes: Buffer): void {
@@ -289,17 +274,12 @@ export class FieldWriter {
     this.#small[this.#to++] = rest;
     this.#length++;
   }
+}
 
-  #wide(value: bigint): void {
-    let rest = BigInt.asUintN(64, value);
-    while (rest > 0x7fn) {
-      this.#small[this.#to++] = Number(rest & 0x7fn) | 0x80;
-      rest >>= 7n;
-      this.#length++;
-    }
-    this.#small[this.#to++] = Number(rest);
-    this.#length++;
-  }
+function varintBytes(value: number): number {
+  let bytes = 1;
+  for (let rest = value; rest > 0x7f; rest = Math.floor(rest / 0x80)) bytes++;
+  return bytes;
 }
 
 /** Enough for the head of a usual answer. */

@@ -20,14 +20,7 @@ export function writeInfer({ model, version, id, parameters = {}, tensors }: Inf
   if (version !== "") message.text(2, version);
   if (id !== "") message.text(3, id);
   for (const [name, value] of Object.entries(parameters)) {
-    const choice = new FieldWriter();
-    if (typeof value === "boolean") choice.bool(1, value);
-    else if (typeof value === "number") choice.int64(2, value);
-    else choice.text(3, value);
-    const entry = new FieldWriter();
-    entry.text(1, name);
-    entry.message(2, choice);
-    message.message(4, entry);
+    message.bytes(4, entryOf(name, value));
   }
   for (const { name, datatype, shape } of tensors) {
     const output = new FieldWriter();
@@ -38,6 +31,25 @@ export function writeInfer({ model, version, id, parameters = {}, tensors }: Inf
   }
   for (const { data } of tensors) message.bytes(6, data);
   return message;
+}
+
+/** The entries of the flags, which each part of each answer has. */
+const flags = new Map<string, Buffer>();
+
+/** @param name of a parameter of ours */
+function entryOf(name: string, value: boolean | number | string): Buffer {
+  const known = typeof value === "boolean" ? flags.get(`${name} ${value}`) : undefined;
+  if (known !== undefined) return known;
+  const choice = new FieldWriter();
+  if (typeof value === "boolean") choice.bool(1, value);
+  else if (typeof value === "number") choice.int64(2, value);
+  else choice.text(3, value);
+  const entry = new FieldWriter();
+  entry.text(1, name);
+  entry.message(2, choice);
+  const bytes = entry.finish();
+  if (typeof value === "boolean") flags.set(`${name} ${value}`, bytes);
+  return bytes;
 }
 
 /** @returns a ModelStreamInferResponse */
