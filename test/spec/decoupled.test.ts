@@ -11,7 +11,7 @@ import { input } from "./ask.js";
 
 const repository = mkdtempSync(join(tmpdir(), "baton-decoupled-"));
 afterAll(() => rmSync(repository, { recursive: true }));
-const models = ["tells", "tells-later", "tells-slowly", "answers-once"];
+const models = ["tells", "tells-later", "tells-slowly", "tells-in-order", "answers-once"];
 makeModels(repository, Object.fromEntries(Object.entries(iterating).filter(([name]) => models.includes(name))));
 const running = useFleet({ repository, models: [], serving: models, gateways: 2, grpc: true });
 
@@ -78,6 +78,14 @@ describe("a decoupled model", () => {
       const own = messages.filter((message) => (message["infer_response"] as Message)["id"] === `to-${length}`);
       expect(valuesIn(own)).toEqual(totals(length));
     }
+  });
+
+  it("keeps the order of requests where preserve_ordering asks for it", async () => {
+    const stream = client().stream({ "baton-unordered": "true" });
+    const lengths = [20, 2, 9, 1];
+    for (const length of lengths) stream.send(counting(length, "tells-in-order"));
+    const messages = await stream.finish();
+    expect(valuesIn(messages)).toEqual(lengths.flatMap(totals));
   });
 
   it("gives the answers that respond_when names, and may give none but the final flag", async () => {

@@ -16,7 +16,7 @@ export function controlTensor(control: Control, held: Pick<Held, "delivery" | "r
   return { name, datatype, shape: batched ? [1, 1] : [1], data: value(control, held) };
 }
 
-/** Triton gives START and END to the first run of a request alone, and START to one without an id. */
+/** Triton gives START and END to the first run alone, and START to a request without an id. */
 function value(control: Control, { delivery, ran }: Pick<Held, "delivery" | "ran">): Buffer {
   const isFirst = ran === 0;
   switch (control.kind) {

@@ -5,6 +5,7 @@
  * their requests, those of generators as they come.
  */
 import type { ServerDuplexStream } from "@grpc/grpc-js";
+import { hasStreams, type ServedModel } from "#shared/contract/announcement.js";
 import { fixedError, type InferenceError } from "#shared/errors.js";
 import { refusalOf } from "../../admission/inference.js";
 import { cancelOnDisconnect, wholeUnderKey } from "../../generation/leaving.js";
@@ -12,6 +13,7 @@ import { readRecord } from "../../generation/read-answer.js";
 import { textGeneration } from "../../formats/kserve/answer.js";
 import { tensorsInParts, textInParts, type AnswerInParts } from "../../formats/kserve/parts.js";
 import { writeFault, writePart, type InferAnswer } from "../../formats/kserve/grpc/write-infer.js";
+import { keepsOrder } from "../../formats/kserve/queue-policy.js";
 import { tensorRequest } from "../../formats/kserve/tensor-request.js";
 import { refuseRepeating } from "../../formats/kserve/text-generation.js";
 import type { Exchange } from "./exchange.js";
@@ -44,6 +46,8 @@ interface Named {
 const STRICT = "triton_grpc_error";
 /** Baton's own: gives up the order between requests, so that a slow one holds nobody up. */
 const UNORDERED = "baton-unordered";
+/** The line of all requests that have one answer; no model has this name. */
+const ALL = "";
 
 export class StreamInfer {
   readonly #call: ServerDuplexStream<Buffer, Buffer>;
@@ -54,8 +58,8 @@ export class StreamInfer {
   readonly #isStrict: boolean;
   readonly #isOrdered: boolean;
   readonly #inFlight: InFlight;
-  /** Resolves when all answers that have their place in the order so far have been sent. */
-  #sent: Promise<void> = Promise.resolve();
+  /** By line: resolves when all answers that have their place in it so far have been sent. */
+  readonly #lines = new Map<string, Promise<void>>();
   #hasEnded = false;
   #isDraining = false;
 
@@ -89,7 +93,6 @@ export class StreamInfer {
       return;
     }
     await this.#inFlight.none();
-    await this.#sent;
     this.#end();
   }
 
@@ -115,7 +118,6 @@ export class StreamInfer {
   async drain(error: InferenceError): Promise<void> {
     this.#isDraining = true;
     await this.#inFlight.none();
-    await this.#sent;
     this.stop(error);
   }
 
@@ -163,11 +165,11 @@ export class StreamInfer {
   #refuse(error: unknown, part: Exchange): void {
     const fault = this.#fault(error, { id: part.messageId });
     part.end(codeOf(error));
-    void this.#inOrder(async () => fault);
+    void this.#inOrder(this.#isOrdered ? ALL : undefined, async () => fault);
   }
 
   async #infer(request: ReadCall, part: Exchange): Promise<void> {
-    await this.#inOrder(() => this.#tensors(request, part));
+    await this.#inOrder(this.#lineOf(request.call.model), () => this.#tensors(request, part));
   }
 
   /** @returns the message; undefined if the client has all, or if the stream has failed */
@@ -207,11 +209,13 @@ export class StreamInfer {
     let index = terms.resumeAfter;
     let isAccepted = false;
     let isEmpty = index === undefined;
+    const { before, leave } = this.#place(this.#lineOf(model));
     try {
       const request = wholeUnderKey(asked.request);
       const stream = await call.inference.generate(request);
       isAccepted = true;
       cancelOnDisconnect(stream, request, this.#client.signal);
+      await before;
       for await (const records of stream.read(index === undefined ? 0 : index + 1, this.#client.signal)) {
         for (const raw of records) {
           const record = readRecord(raw);
@@ -233,6 +237,8 @@ export class StreamInfer {
       const named = { id: read.id, ...(isAccepted && { accepted }), index: isKeyed ? index : undefined };
       const message = isAccepted ? this.#failure(error, named) : this.#fault(error, named);
       if (message !== undefined) await this.#sender.send(message);
+    } finally {
+      leave();
     }
   }
 
@@ -249,22 +255,39 @@ export class StreamInfer {
   }
 
   /** Sends a message when those of all earlier requests have been sent. */
-  async #inOrder(answer: () => Promise<Buffer | undefined>): Promise<void> {
+  async #inOrder(line: string | undefined, answer: () => Promise<Buffer | undefined>): Promise<void> {
     const message = answer();
-    if (!this.#isOrdered) {
-      const bytes = await message;
-      if (bytes !== undefined) await this.#sender.send(bytes);
-      return;
-    }
-    const before = this.#sent;
-    this.#sent = (async () => {
+    const { before, leave } = this.#place(line);
+    try {
       const bytes = await message;
       const released = this.#sender.hold(bytes);
       await before;
       released();
       if (bytes !== undefined) await this.#sender.send(bytes);
-    })();
-    await this.#sent;
+    } finally {
+      leave();
+    }
+  }
+
+  /**
+   * The line in which the answers of a model's requests leave; undefined if each leaves when it is
+   * there. Triton promises an order of decoupled answers only if `preserve_ordering` asks for it.
+   */
+  #lineOf(model: ServedModel): string | undefined {
+    if (this.#isOrdered && !hasStreams(model)) return ALL;
+    return keepsOrder(model) ? model.name : undefined;
+  }
+
+  /** Takes the next place in a line. */
+  #place(line: string | undefined): { readonly before: Promise<void> | undefined; readonly leave: () => void } {
+    if (line === undefined) return { before: undefined, leave: () => undefined };
+    const before = this.#lines.get(line);
+    let leave = () => {};
+    const place = new Promise<void>((resolve) => {
+      leave = resolve;
+    });
+    this.#lines.set(line, before === undefined ? place : before.then(() => place));
+    return { before, leave };
   }
 }
 

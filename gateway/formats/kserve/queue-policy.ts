@@ -27,6 +27,9 @@ const configured = z.object({
     .optional(),
 });
 
+const order = z.object({ preserve_ordering: z.boolean().optional() }).optional();
+const ordered = z.object({ dynamic_batching: order, sequence_batching: z.object({ oldest: order }).optional() });
+
 interface Policies {
   /** 0: requests have no priority. */
   readonly levels: number;
@@ -56,6 +59,18 @@ function policiesOf(model: ServedModel): Policies {
         };
   known.set(model, read);
   return read;
+}
+
+const inOrder = new WeakMap<ServedModel, boolean>();
+
+/** Whether the answers of a model leave in the order of their requests (`preserve_ordering`). */
+export function keepsOrder(model: ServedModel): boolean {
+  const before = inOrder.get(model);
+  if (before !== undefined) return before;
+  const { dynamic_batching: dynamic, sequence_batching: sequence } = ordered.parse(model.config);
+  const keeps = dynamic?.preserve_ordering === true || sequence?.oldest?.preserve_ordering === true;
+  inOrder.set(model, keeps);
+  return keeps;
 }
 
 /**

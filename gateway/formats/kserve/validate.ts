@@ -227,8 +227,8 @@ function stringsFault(data: Buffer, input: string, model: string): string | unde
 
 /**
  * Reads the step of a sequence. A model without sequences ignores these parameters, except the
- * number of a step, and so does a request without an id to an iterative model. Checks the type of the id before its presence, because a request without an id
- * has the uint64 0.
+ * number of a step, and so does a request without an id to an iterative model. Checks the type of
+ * the id before its presence, because a request without an id has the uint64 0.
  */
 function sequenceStep(
   { sequenceId: id, sequenceStart: start, sequenceEnd: end, sequenceStep: number }: RequestParameters,

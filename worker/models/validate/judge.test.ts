@@ -108,10 +108,8 @@ describe("judge", () => {
   });
 
   it.each([
-    ["dynamic_batching.preserve_ordering", "dynamic_batching { preserve_ordering: true }"],
     ["dynamic_batching.default_priority_level", "dynamic_batching { default_priority_level: 1 }"],
     ["dynamic_batching.priority_queue_policy", "dynamic_batching { priority_queue_policy { key: 1 } }"],
-    ["sequence_batching.oldest.preserve_ordering", "sequence_batching { oldest { preserve_ordering: true } }"],
     [
       "sequence_batching.state[0].use_same_buffer_for_input_output",
       "sequence_batching { state { use_same_buffer_for_input_output: true } }",

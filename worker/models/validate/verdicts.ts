@@ -40,7 +40,10 @@ const warned = (why: string, allowed?: (value: unknown) => boolean): Verdict =>
   new Verdict({ kind: "warned", why, ...(allowed && { allowed }) });
 
 const onlyGpu = "it tunes copies to and from a GPU, and changes no answer";
-const ownAnswers = "each HTTP request gets its own answer, so nobody sees their order";
+const inStreams = new Verdict({
+  kind: "obeyed",
+  why: "for the requests of a stream of gRPC, whose client sees the order",
+});
 
 const rateLimiter: Verdicts = {
   resources: warned("no rate limiter runs, as in Triton unless it is turned on"),
@@ -88,7 +91,7 @@ const queuePolicy: Verdicts = {
 const dynamicBatching: Verdicts = {
   preferred_batch_size: obeyed,
   max_queue_delay_microseconds: obeyed,
-  preserve_ordering: warned(ownAnswers),
+  preserve_ordering: inStreams,
   priority_levels: obeyed,
   // Without levels, these two have no effect: see `judgeLevels` in judge.ts.
   default_priority_level: obeyed,
@@ -102,7 +105,7 @@ const sequenceBatching: Verdicts = {
     max_candidate_sequences: obeyed,
     preferred_batch_size: obeyed,
     max_queue_delay_microseconds: obeyed,
-    preserve_ordering: warned(ownAnswers),
+    preserve_ordering: inStreams,
   },
   max_sequence_idle_microseconds: obeyed,
   control_input: {
