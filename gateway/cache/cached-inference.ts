@@ -16,12 +16,14 @@ export class CachedInference implements Inference {
     this.#settings = settings;
   }
 
-  async infer(request: InferenceRequest): Promise<InferenceOutcome> {
+  infer(request: InferenceRequest): Promise<InferenceOutcome> {
     const { model, idempotencyKey } = request;
-    // A key has a record of its own, which says even of another request that it has the same key.
-    if (model.cachesAnswers !== true || model.sequence !== undefined || idempotencyKey !== undefined) {
-      return this.#inner.infer(request);
-    }
+    // A key has a record of its own, by which a second use of the key finds the first.
+    const mayCache = model.cachesAnswers === true && model.sequence === undefined && idempotencyKey === undefined;
+    return mayCache ? this.#inferCached(request) : this.#inner.infer(request);
+  }
+
+  async #inferCached(request: InferenceRequest): Promise<InferenceOutcome> {
     this.#cache ??= import("./answer-cache.js").then(({ AnswerCache }) => new AnswerCache(this.#settings));
     return (await this.#cache).infer(request, this.#inner);
   }
