@@ -176,7 +176,8 @@ export const verdicts: Verdicts = {
   model_repository_agents: {
     agents: refused("no agent checks or changes the model's files; have that done before they are put there"),
   },
-  response_cache: { enable: obeyed },
+  // `validateConfig` and `validateSequenceBatching` refuse it in Triton's words.
+  response_cache: { enable: new Verdict({ kind: "obeyed", why: "as in Triton, by models without sequences alone" }) },
   // Another family than FIRST_RESPONSE has no effect: see `judgeMetrics` in judge.ts.
   model_metrics: { metric_control: obeyed },
 };
