@@ -1,6 +1,6 @@
 /**
- * Looks answers up in Redis, and keeps the answers of the requests that have to run. A request never
- * fails because of the cache: if Redis does not answer soon, the request runs.
+ * Looks answers up in Redis, and keeps the answers of the requests that have to run. A request
+ * never fails because of the cache: if Redis does not answer soon, the request runs.
  */
 import { bucketOf } from "#shared/queue/address.js";
 import { keepAnswer } from "#shared/queue/cache/keep.js";

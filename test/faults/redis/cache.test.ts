@@ -1,4 +1,4 @@
-/** The response cache of a fleet whose Redis loses its primary: requests run, and answers are right. */
+/** A fleet whose Redis loses its primary: the response cache gives right answers, or none. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -61,15 +61,15 @@ describe.each(replaceables)("a fleet that caches, over %s", (kind) => {
   };
 
   it("answers each request rightly or asks its client to come back", { timeout: 4 * PATIENCE_MS }, async () => {
-    let isOver = false;
+    const load = { isOver: false };
     const refusals = new Set<string>();
     const client = async (first: number) => {
-      for (let i = first; !isOver; i++) {
+      for (let i = first; !load.isOver; i++) {
         const { status, text } = await pick(i % REQUESTS);
         if (status !== 200) refusals.add(`${status} ${(JSON.parse(text) as { readonly code?: string }).code}`);
       }
     };
-    const load = Promise.all(Array.from({ length: CLIENTS }, (_, i) => client(i)));
+    const clients = Promise.all(Array.from({ length: CLIENTS }, (_, i) => client(i)));
     try {
       await until(async () => (await hits()) > 100, PATIENCE_MS);
       // In a Cluster the answers lie at three masters; elsewhere at the only one.
@@ -83,8 +83,8 @@ describe.each(replaceables)("a fleet that caches, over %s", (kind) => {
       await former.restart();
       await redis.whenWhole();
     } finally {
-      isOver = true;
-      await load;
+      load.isOver = true;
+      await clients;
     }
     const expected = /^503 (unavailable|outcome_unknown|model_unavailable)$/;
     expect([...refusals].filter((one) => !expected.test(one))).toEqual([]);
