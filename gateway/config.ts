@@ -4,6 +4,7 @@
 import { z } from "zod";
 import { grpcSettings } from "./doors/grpc/settings.js";
 import { authSettings } from "./auth/settings.js";
+import { cacheSettings } from "./cache/settings.js";
 import { parseRanges } from "./webhooks/addresses.js";
 import { originsFault } from "#shared/listening/browsers.js";
 import { holdsTwoBodies, serviceSettings } from "./service/settings.js";
@@ -132,7 +133,7 @@ const listeningSettings = {
 };
 
 export const gatewaySettings = serviceSettings
-  .extend({ ...listeningSettings, ...authSettings })
+  .extend({ ...listeningSettings, ...authSettings, ...cacheSettings })
   .refine(holdsTwoBodies.holds, holdsTwoBodies.otherwise);
 
 export type GatewayConfig = z.infer<typeof gatewaySettings>;

@@ -73,7 +73,9 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
     lifecycle,
   );
   const hasTenants = terms.kind !== "off" || config.BATON_TENANT_HEADER !== "";
-  const shared = servicesOf(parts, { config, hasTenants, audit, log });
+  const { BATON_CACHE_BYTES: mostBytes, BATON_CACHE_TTL_MS: ttlMs } = config;
+  const cache = mostBytes === 0 ? undefined : { mostBytes, ttlMs };
+  const shared = servicesOf(parts, { config, cache, hasTenants, audit, log });
   const peers = new Peers(parseRanges(config.BATON_TRUSTED_PROXIES));
   const requestAudit = new RequestAudit(audit, peers);
   const { redis, bus, deployment } = parts;

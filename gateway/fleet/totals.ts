@@ -5,6 +5,7 @@
 import type { Announcement } from "#shared/contract/announcement.js";
 import {
   addedSums,
+  cacheSums,
   responseSums,
   RESPONSES_A_PART,
   runSums,
@@ -28,6 +29,7 @@ export interface VersionTotals {
   readonly responses: readonly (readonly [first: number, sums: readonly number[]])[];
   /** Requests by the bucket of their time. */
   readonly times: readonly number[];
+  readonly cache: Readonly<Record<(typeof cacheSums)[number], number>>;
 }
 
 interface Adding {
@@ -36,6 +38,7 @@ interface Adding {
   readonly runs: Map<number, readonly number[]>;
   readonly responses: Map<number, readonly number[]>;
   readonly times: Map<number, readonly number[]>;
+  readonly cache: Map<number, readonly number[]>;
 }
 
 /** @returns a function that gives the totals of a version, zeros for one that never ran */
@@ -44,17 +47,31 @@ export function totalsOf(parts: readonly ReportPart[]): (version: VersionName) =
   for (const { model, version, part, last, sums } of parts) {
     if (part.of === "jobs") continue;
     const name = `${model}/${version}`;
-    const own = all.get(name) ?? { last: 0, sums: [], runs: new Map(), responses: new Map(), times: new Map() };
+    const own = all.get(name) ?? newTotals();
     all.set(name, own);
     own.last = Math.max(own.last, last);
     if (part.of === "version") own.sums = addedSums(own.sums, sums);
     else own[part.of].set(part.n, addedSums(own[part.of].get(part.n), sums));
   }
   return ({ name, version }) => {
-    const { last = 0, sums = [], runs = [], responses = [], times } = all.get(`${name}/${version}`) ?? {};
-    const of = Object.fromEntries(versionSums.map((sum, i) => [sum, sums[i] ?? 0])) as VersionTotals["of"];
-    return { last, of, runs: ascending(runs), responses: ascending(responses), times: times?.get(0) ?? [] };
+    const { last, sums, runs, responses, times, cache } = all.get(`${name}/${version}`) ?? newTotals();
+    return {
+      last,
+      of: byName(versionSums, sums),
+      runs: ascending(runs),
+      responses: ascending(responses),
+      times: times.get(0) ?? [],
+      cache: byName(cacheSums, cache.get(0)),
+    };
   };
+}
+
+function newTotals(): Adding {
+  return { last: 0, sums: [], runs: new Map(), responses: new Map(), times: new Map(), cache: new Map() };
+}
+
+function byName<Sum extends string>(names: readonly Sum[], sums: readonly number[] = []): Record<Sum, number> {
+  return Object.fromEntries(names.map((name, i) => [name, sums[i] ?? 0])) as Record<Sum, number>;
 }
 
 function ascending<Value>(entries: Iterable<readonly [number, Value]>): (readonly [number, Value])[] {
@@ -104,10 +121,12 @@ export function memoryOf(
 /** The statistics of one version, as Triton's clients read them. */
 export function statisticsOf(
   { name, version }: VersionName,
-  { last, of, runs, responses }: VersionTotals,
+  { last, of, runs, responses, cache }: VersionTotals,
   memory: readonly MemoryUsage[],
 ) {
   const { success, fail } = of;
+  // As in Triton, a request that the cache has answered is a success without a run.
+  const computed = success - cache.hits;
   return {
     name,
     version,
@@ -118,11 +137,11 @@ export function statisticsOf(
       success: spent(success, of.requestUs),
       fail: spent(fail, of.failUs),
       queue: spent(success, of.queueUs),
-      compute_input: spent(success, of.inputUs),
-      compute_infer: spent(success, of.inferUs),
-      compute_output: spent(success, of.outputUs),
-      cache_hit: spent(0, 0),
-      cache_miss: spent(0, 0),
+      compute_input: spent(computed, of.inputUs),
+      compute_infer: spent(computed, of.inferUs),
+      compute_output: spent(computed, of.outputUs),
+      cache_hit: spent(cache.hits, cache.hitUs),
+      cache_miss: spent(cache.misses, cache.missUs),
     },
     response_stats: Object.fromEntries(responses.flatMap(([first, sums]) => responsesOf(first, sums))),
     batch_stats: runs.map(([rows, sums]) => {

@@ -4,6 +4,7 @@ import { SleepingStates } from "#shared/sleeping-states.js";
 import { CallingInference } from "../admission/client-calls.js";
 import type { Inference } from "../admission/inference.js";
 import type { Audit } from "../auth/audit.js";
+import { CachedInference } from "../cache/cached-inference.js";
 import { FleetEvents } from "../fleet/events.js";
 import { StatisticsService } from "../fleet/statistics.js";
 import type { Fleet } from "../fleet/watch.js";
@@ -46,19 +47,23 @@ export interface Services {
 
 export interface ServiceTerms {
   readonly config: ServiceConfig;
+  /** The limits of the response cache; absent if every request runs. */
+  readonly cache?: { readonly mostBytes: number; readonly ttlMs: number } | undefined;
   /** Whether requests may have several tenants. */
   readonly hasTenants: boolean;
   readonly audit?: Audit;
   readonly log: Logger;
 }
 
-export function servicesOf(parts: Parts, { config, hasTenants, audit, log }: ServiceTerms): Services {
+export function servicesOf(parts: Parts, { config, cache, hasTenants, audit, log }: ServiceTerms): Services {
   const { redis, forLarge, bus, deployment, fleet, loads, queueLimits, relay, stream } = parts;
   const { jobs, schedules, webhooks, files, batches, box } = parts;
   const { buckets, secret } = deployment;
   const jobService = new JobService({ jobs, redis, buckets });
+  const calling = new CallingInference(parts.inference, bus);
+  const cacheTerms = { redis, forLarge, buckets, shares: loads, usageDays: config.BATON_USAGE_DAYS };
   return {
-    inference: new CallingInference(parts.inference, bus),
+    inference: cache === undefined ? calling : new CachedInference(calling, { ...cacheTerms, ...cache }),
     fleet,
     fleetEvents: new FleetEvents({ name: parts.name, redis, fleet }),
     statistics: new StatisticsService({ redis, name: parts.name, reports: parts.reports, fleet }),

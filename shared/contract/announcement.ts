@@ -91,6 +91,11 @@ export const servedModel = z.object({
       }),
     })
     .optional(),
+  /**
+   * Whether gateways answer a request with the answer of an earlier request that was equal
+   * (`response_cache`). Absent: they do not.
+   */
+  cachesAnswers: z.boolean().optional(),
   /** Configuration that Baton ignores, because it changes no answer. Absent if empty. */
   warnings: z.array(z.string()).optional(),
   /**

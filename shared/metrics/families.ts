@@ -38,7 +38,7 @@ function histogram(bounds: readonly number[], help: string, labels: readonly str
   return { type: "histogram", help, labels, bounds };
 }
 
-/** In the worker, of Triton's names. */
+/** In the worker, of Triton's names. A gateway counts the successes that its cache answers. */
 const inference = {
   nv_inference_request_success: counter("Requests whose results were committed.", ofModel),
   nv_inference_request_failure: counter("Requests that ended with an error, in the process that ended them.", [
@@ -58,6 +58,17 @@ const inference = {
     ofModel,
   ),
   nv_model_load_duration_secs: gauge("Time that the model took to load.", ofModel),
+};
+
+/** In the gateway, of Triton's names: models with `response_cache`. */
+const caches = {
+  nv_cache_num_hits_per_model: counter("Requests that the response cache has answered.", ofModel),
+  nv_cache_num_misses_per_model: counter("Requests for which the response cache had no answer.", ofModel),
+  nv_cache_hit_duration_per_model: counter("Time to look up the answers that the response cache has, in µs.", ofModel),
+  nv_cache_miss_duration_per_model: counter(
+    "Time to look up answers that the response cache does not have, and to keep them afterwards, in µs.",
+    ofModel,
+  ),
 };
 
 /** In the worker: its host and its cards, of Triton's names. */
@@ -245,6 +256,7 @@ const brokers = {
 /** All families, by the part of the documentation that has them. */
 export const sections: Readonly<Record<string, Readonly<Record<string, Family>>>> = {
   "Inference, by Triton's names": inference,
+  "Response caches, by Triton's names": caches,
   "Hosts and cards, by Triton's names": hosts,
   "Batches and steps": batches,
   Generators: generators,
@@ -260,6 +272,7 @@ export const sections: Readonly<Record<string, Readonly<Record<string, Family>>>
 
 export const families = {
   ...inference,
+  ...caches,
   ...hosts,
   ...batches,
   ...generators,

@@ -268,6 +268,22 @@ export function wantedKey(bucket: number): string {
   return `wanted:${bucketTag(bucket)}`;
 }
 
+/**
+ * The keys of the answers that gateways keep for equal requests; see cache/keep.lua.
+ * @param bucket undefined outside of a Cluster
+ */
+export function cacheKeys(bucket: number | undefined) {
+  const used = `cached:${bucket === undefined ? "all" : bucketTag(bucket)}`;
+  return {
+    /** zset: the digest and the bytes of each answer → Redis ms of its last use */
+    used,
+    /** string: the bytes of all answers */
+    bytes: `${used}:bytes`,
+    /** string: an answer, as a frame */
+    answerOf: (digest: string) => `${used}:${digest}`,
+  };
+}
+
 /** The keys of API keys and tenants; all lie in one slot. */
 export const ownerKeys = {
   /** string: a key (JSON) */

@@ -51,7 +51,7 @@ const keysOfServices = `~ready:{* ~queue:{* ~window:{* ~parked:{* ~past:{* ~live
 export const rights: Readonly<Record<RedisRole, Rights>> = {
   gateway: {
     commands: `${ofClients} ${ofAll} ${ofServices} copy getrange incr`,
-    keys: `${keysOfAll} ${keysOfServices} ~did:{* %R~hibernated:{* ~{keys}:* ~{registry}:observer ~{registry}:history
+    keys: `${keysOfAll} ${keysOfServices} ~cached:* ~did:{* %R~hibernated:{* ~{keys}:* ~{registry}:observer ~{registry}:history
       ~{registry}:tracing`,
   },
   worker: {

@@ -5,6 +5,7 @@
 import { parts } from "./support/fleet.js";
 import { median, ratio, type Wanted } from "./support/statistics.js";
 import { OFFERED, type FleetResult, type StepRound } from "./steps/scenarios.js";
+import { cacheFigures, type CacheRound } from "./cache/scenarios.js";
 import { grpcFigures, type GrpcRound } from "./grpc/scenarios.js";
 import { hotFigures } from "./hot/figures.js";
 import type { HotRound } from "./hot/scenarios.js";
@@ -109,7 +110,8 @@ export type Round = StepRound &
   OwnersRound &
   NeighboursRound &
   ObserveRound &
-  GrpcRound;
+  GrpcRound &
+  CacheRound;
 
 export function figures(rounds: readonly Partial<Round>[]): Figure[] {
   const others = [
@@ -119,6 +121,7 @@ export function figures(rounds: readonly Partial<Round>[]): Figure[] {
     ...neighboursFigures,
     ...observeFigures,
     ...grpcFigures,
+    ...cacheFigures,
   ];
   return figuresOf<Round>([...stepFigures, ...stagesFigures, ...streamFigures, ...others], rounds);
 }

@@ -5,8 +5,8 @@
  * measures generation instead, `--only queue` the queue's cost for Redis, and
  * `--only steps,streams,queue` everything. `--only owners` measures what keys cost, and
  * what a tenant notices of another that floods, which `--only neighbours` measures by itself.
- * `--only observe` measures what metrics, traces and the access log cost, and `--only grpc` what
- * gRPC costs beside HTTP.
+ * `--only observe` measures what metrics, traces and the access log cost, `--only grpc` what gRPC
+ * costs beside HTTP, and `--only cache` what an answer of the response cache costs beside a run.
  * `--only stages` says where the time of a step goes, and `--only hot --against FOLDER` measures
  * this build beside the build of another checkout.
  */
@@ -20,6 +20,7 @@ import type { ReferenceJob } from "./bare/reference.js";
 import { runChild } from "./support/child.js";
 import { chosen, runRounds } from "./support/rounds.js";
 import { figures, printFigures, type Round } from "./figures.js";
+import { cacheNames, cacheScenarios, type CacheRound } from "./cache/scenarios.js";
 import { grpcNames, grpcScenarios, type GrpcRound } from "./grpc/scenarios.js";
 import { hotNames, hotScenarios, type HotRound } from "./hot/scenarios.js";
 import { neighboursNames, neighboursScenarios, type NeighboursRound } from "./neighbours/scenarios.js";
@@ -56,6 +57,7 @@ const names = chosen(options.only.replace(/\bowners\b/, "owners,neighbours"), {
   neighbours: neighboursNames,
   observe: observeNames,
   grpc: grpcNames,
+  cache: cacheNames,
 });
 
 // Leaving by `exit` ends every started process, too.
@@ -158,6 +160,10 @@ async function measureGrpc(onClose: Closing): Promise<Partial<GrpcRound>[]> {
   return runRounds(scenarios, { rounds, names: names.grpc, progress });
 }
 
+async function measureCache(onClose: Closing): Promise<Partial<CacheRound>[]> {
+  return runRounds(await cacheScenarios({ folder, timing, onClose }), { rounds, names: names.cache, progress });
+}
+
 async function measureNeighbours(onClose: Closing): Promise<Partial<NeighboursRound>[]> {
   const scenarios = await neighboursScenarios({ folder, timing, onClose, progress });
   return runRounds(scenarios, { rounds, names: names.neighbours, progress });
@@ -173,6 +179,7 @@ try {
   const neighbours = names.neighbours.length === 0 ? [] : await closing(measureNeighbours);
   const observe = names.observe.length === 0 ? [] : await closing(measureObserve);
   const grpc = names.grpc.length === 0 ? [] : await closing(measureGrpc);
+  const cache = names.cache.length === 0 ? [] : await closing(measureCache);
   const measured = Array.from({ length: rounds }, (_, i): Partial<Round> => ({
     ...steps[i],
     ...stages[i],
@@ -183,6 +190,7 @@ try {
     ...neighbours[i],
     ...observe[i],
     ...grpc[i],
+    ...cache[i],
   }));
   const results = measured.flatMap((round) => Object.values(round));
   const total = (count: "checked" | "wrong") => results.reduce((sum, result) => sum + result[count], 0);

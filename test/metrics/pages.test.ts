@@ -3,12 +3,14 @@ import { describe, expect, it } from "vitest";
 import { Cells } from "#shared/metrics/cells.js";
 import { families, type Family, type FamilyName } from "#shared/metrics/families.js";
 import { complaintsAbout, faultsOfFiles, hasPromtool } from "../../infra/observe/check.mjs";
+import { ownConfig } from "../support/fleet/repository.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { readUntil } from "../support/until.js";
 import { metricsOf, scrape } from "./scrape.js";
 
 const running = useFleet({
   models: ["simple", "accumulate", "gen-cheap"],
+  configs: { simple: `${ownConfig("simple")}\nresponse_cache { enable: true }` },
   grpc: true,
   jobs: 1,
   direct: true,

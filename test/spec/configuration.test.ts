@@ -11,7 +11,7 @@ interface FleetView {
 }
 
 const extra = `
-response_cache { enable: true }
+optimization { eager_batching: true }
 instance_group { host_policy: "one" kind: KIND_CPU }
 `;
 const unknown = "dynamic_batching { } model_transaction_policy { decoupled: true } instance_group { passive: true }";
@@ -59,8 +59,8 @@ describe("a configuration that is not obeyed", () => {
   it("is warned of by the name of its fields where it changes no answer", async () => {
     const { models } = await view();
     const warnings = [
+      expect.stringContaining("optimization.eager_batching has no effect: "),
       expect.stringContaining("instance_group[0].host_policy has no effect: "),
-      expect.stringContaining("response_cache.enable has no effect: "),
     ];
     expect(models.find(({ name }) => name === "echo-fp32")?.warnings).toEqual(warnings);
     expect(models.find(({ name }) => name === "simple")?.warnings).toBeUndefined();

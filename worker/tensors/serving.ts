@@ -179,6 +179,7 @@ export function servedOf(
         ...(corrid && { corrid: { tensor: corrid.tensor, datatype: corrid.datatype } }),
       },
     }),
+    ...(config.response_cache?.enable === true && { cachesAnswers: true }),
     takes: Math.min(2 * instances * Math.max(1, batchLimits(config).maxBatchSize), candidates(config) ?? Infinity),
     config: printed,
     digest,

@@ -26,6 +26,9 @@ export const runSums = ["runs", "inputUs", "inferUs", "outputUs"] as const;
 /** The sums of the responses of generators with one index. */
 export const responseSums = ["success", "successUs", "fail", "failUs", "cancel", "cancelUs"] as const;
 
+/** The sums of the response cache of a version; times in µs. */
+export const cacheSums = ["hits", "hitUs", "misses", "missUs"] as const;
+
 /**
  * The upper bounds of the times from admission to commit, in ms, of requests that succeeded. A
  * report counts them by bucket, and those beyond all bounds last.
@@ -37,13 +40,13 @@ export const LAST_RESPONSE = 64;
 /** Indexes of responses whose sums stand in one part, so that a part keeps its size. */
 export const RESPONSES_A_PART = 8;
 
-const numbered = ["runs", "responses", "times", "jobs"] as const;
+const numbered = ["runs", "responses", "times", "cache", "jobs"] as const;
 
 /**
- * `n` is the number of rows of a run, or the first index of responses; 0 for times and jobs. The
+ * `n` is the number of rows of a run, or the first index of responses; 0 for the others. The
  * part of jobs has how many jobs the worker holds, and says nothing once the worker is gone.
  */
-type PartName = { readonly of: "version" } | { readonly of: (typeof numbered)[number]; readonly n: number };
+export type PartName = { readonly of: "version" } | { readonly of: (typeof numbered)[number]; readonly n: number };
 
 /** A part of the figures of a version, of one process or of the past. */
 export interface ReportPart {

@@ -12,6 +12,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Fleet } from "../../support/fleet/fleet.js";
 import type { Member } from "../../support/fleet/member.js";
+import { ownConfig } from "../../support/fleet/repository.js";
 import { root } from "../../support/fleet/root.js";
 import { useFleet } from "../../support/fleet/use-fleet.js";
 import { Receiver, WebhookClient } from "../../support/jobs/webhooks.js";
@@ -21,6 +22,7 @@ import { until } from "../../support/until.js";
 import { nth, pause } from "../pace.js";
 import { expectNoViolation, expectUndisturbed } from "../verdict.js";
 import { accepted, ask, ended, simpleBody, type Body } from "../../jobs/ask.js";
+import { successesOf } from "../../statistics/load.js";
 import { Inheritance } from "./inheritance.js";
 
 const earlier = process.env["BATON_EARLIER"] ?? "";
@@ -111,6 +113,50 @@ describe.skipIf(earlier === "")("two versions of Baton at once", () => {
     } finally {
       await lab.close();
     }
+  });
+});
+
+describe.skipIf(earlier === "")("a model with a response cache", () => {
+  const served = useFleet({
+    gateways: 2,
+    workers: 2,
+    models: ["simple"],
+    configs: { simple: `${ownConfig("simple")}\nresponse_cache { enable: true }` },
+    direct: true,
+    programs: half,
+  });
+  const infer = async (i: number) => {
+    const path = `${nth(served.fleet.urls, i % 2)}/v2/models/simple/infer`;
+    const { status, text } = await ask(path, { body: simpleBody(i % 5) });
+    const { outputs } = JSON.parse(text) as { readonly outputs?: readonly { readonly data: readonly number[] }[] };
+    return { status, isRight: outputs?.[0]?.data[0] === 2 * (i % 5) };
+  };
+
+  it("answers rightly at both, and both count all of it", { timeout: TIMEOUT_MS }, async () => {
+    for (let i = 0; i < 40; i++) {
+      expect(await infer(i)).toEqual({ status: 200, isRight: true });
+    }
+    for (const url of served.fleet.urls) {
+      await until(async () => (await successesOf(url, "simple")) === 40);
+    }
+  });
+
+  it("answers rightly through a roll-out and back", { timeout: TIMEOUT_MS }, async () => {
+    const load = { isOver: false, wrong: 0 };
+    const client = async () => {
+      for (let i = 0; !load.isOver; i++) {
+        // A gateway that is gone refuses the connection.
+        const answer = await infer(i).catch(() => undefined);
+        if (answer?.status !== 200) await pause(50);
+        else if (!answer.isRight) load.wrong++;
+      }
+    };
+    const clients = [client(), client()];
+    await rollOutAndBack(served.fleet);
+    load.isOver = true;
+    await Promise.all(clients);
+    expect(load.wrong).toBe(0);
+    for (let i = 0; i < 10; i++) expect((await infer(i)).status).toBe(200);
   });
 });
 

@@ -51,7 +51,7 @@ describe("judge", () => {
     "instance_group { kind: KIND_MODEL passive: false }",
     "optimization { priority: PRIORITY_DEFAULT input_pinned_memory { enable: true } graph { level: 1 } cuda { } }",
     "optimization { execution_accelerators { } eager_batching: false gather_kernel_buffer_threshold: 0 }",
-    "model_operations { } model_repository_agents { } response_cache { enable: false } model_metrics { }",
+    "model_operations { } model_repository_agents { } response_cache { enable: true } model_metrics { }",
     "cc_model_filenames { key: '8.0' value: 'x' }",
     "model_transaction_policy { decoupled: false } metric_tags { key: 'a' value: 'b' }",
     "model_metrics { metric_control { metric_identifier { family: 'nv_inference_first_response_histogram_ms' } } }",
@@ -116,7 +116,6 @@ describe("judge", () => {
     ],
     ["instance_group[0].rate_limiter.priority", "instance_group { rate_limiter { priority: 2 } }"],
     ["instance_group[0].host_policy", "instance_group { host_policy: 'x' }"],
-    ["response_cache.enable", "response_cache { enable: true }"],
     [
       "model_metrics.metric_control[0]",
       "model_metrics { metric_control { metric_identifier { family: 'nv_x' } histogram_options { buckets: 1 } } }",

@@ -179,7 +179,8 @@ export const verdicts: Verdicts = {
   model_repository_agents: {
     agents: refused("no agent checks or changes the model's files; have that done before they are put there"),
   },
-  response_cache: { enable: warned("every request is computed") },
+  // `validateConfig` and `validateSequenceBatching` refuse it in Triton's words.
+  response_cache: { enable: new Verdict({ kind: "obeyed", why: "as in Triton, by models without sequences alone" }) },
   // Another family than FIRST_RESPONSE has no effect: see `judgeMetrics` in judge.ts.
   model_metrics: { metric_control: obeyed },
 };
@@ -224,6 +225,7 @@ export const generatorVerdicts: Verdicts = {
   cc_model_filenames: warned("the files in the folder 'onnx' have the names that exporters give them"),
   default_model_filename: refused("the files in the folder 'onnx' have the names that exporters give them"),
   parameters: warned("a request's own parameters say how its text is made"),
+  response_cache: { enable: warned("every prompt is answered anew") },
   model_warmup: warned("the samples of a generator would be tensors, which it does not take"),
   model_transaction_policy: { decoupled: needless("a generator answers with one response, or with a stream of them") },
 };
