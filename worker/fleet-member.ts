@@ -267,6 +267,7 @@ export class FleetMember {
       maxIdleMs: model.serving.maxIdleMs,
       history: model.kind === "generator" ? 1 : model.serving.history,
       instances: model.kind === "generator" ? undefined : sessionsOf(model),
+      takesBoth: model.kind === "tensors" && model.serving.iteration !== undefined,
       outageGuard,
       stateCacheBytes: config.BATON_STATE_CACHE_BYTES,
       room: reading.room,

@@ -5,9 +5,8 @@ import { endsOf } from "../outcomes/counts.js";
 import type { PendingRequests } from "../outcomes/pending.js";
 import type { Deadlines } from "./deadlines.js";
 import { enqueue, outcomeTtlOf, type EnqueueSettings, type JobEntry } from "./enqueue.js";
-import { generationFrames } from "./generate.js";
+import { encodeInference, generationFrames } from "./generate.js";
 import type { GenerationRequest, InferenceRequest } from "./inference.js";
-import { encodeInference } from "./generate.js";
 
 export type JobRequest =
   | { readonly kind: "tensors"; readonly request: InferenceRequest }

@@ -7,9 +7,8 @@ import type { JobRecord } from "#shared/queue/pieces/job.js";
 import { recordLater, type LaterJob } from "#shared/queue/jobs/record-later.js";
 import { changeInRedis } from "./ask-redis.js";
 import { outcomeTtlOf, requestDigest, tooSoon } from "./enqueue.js";
-import { encodeGeneration } from "./generate.js";
+import { encodeGeneration, encodeInference } from "./generate.js";
 import type { JobRequest, JobSettings } from "./submit-job.js";
-import { encodeInference } from "./generate.js";
 
 export interface LaterEntry {
   readonly record: JobRecord;

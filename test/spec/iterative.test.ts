@@ -54,8 +54,9 @@ describe("an iterative model", () => {
     const answers = await Promise.all(lengths.map((length) => count(length, undefined, model)));
     expect(answers.map(({ outputs }) => outputs)).toEqual(lengths.map((length) => ({ TOTAL: [counted(length)] })));
     const runs = (await runsOf(model)) - before;
+    // The longest, and those for which a request had not come yet, or came a moment too late.
     expect(runs).toBeGreaterThanOrEqual(30);
-    expect(runs).toBeLessThan(60);
+    expect(runs).toBeLessThan(40);
   });
 
   it("ends a request with an error that asks for more runs than it may have", async () => {

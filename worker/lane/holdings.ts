@@ -39,11 +39,23 @@ export interface Held {
   readonly job: boolean;
   /** The lookup begins when the step arrives, so that a batch need not wait for Redis. */
   readonly state: Promise<StateLookup>;
-  /** How often the model has run the request at this worker, to run it again. */
-  readonly ran: number;
-  /** How many answers the request has in its log, if it may have several. */
-  readonly answered: number;
+  readonly before: RunsBefore;
 }
+
+/** The runs that a request has behind it, if its model runs again and again for one request. */
+export interface RunsBefore {
+  readonly runs: number;
+  /** How many answers have come of them, and their bytes. */
+  readonly answers: number;
+  readonly bytes: number;
+  /** The request's share of the model's time, and the whole time of its batches, in ms. */
+  readonly shareMs: number;
+  readonly ranMs: number;
+  /** When the first run at this worker began; undefined before. */
+  readonly begunAt: number | undefined;
+}
+
+export const noRuns: RunsBefore = { runs: 0, answers: 0, bytes: 0, shareMs: 0, ranMs: 0, begunAt: undefined };
 
 /** How a model's requests share batches. */
 export interface Batching {
@@ -268,8 +280,7 @@ export function hold(
     arrivedAt,
     admittedAt: waitMs === undefined ? arrivedAt : expiresAt - waitMs,
     expiresAt,
-    ran: 0,
-    answered: 0,
+    before: noRuns,
   };
 }
 

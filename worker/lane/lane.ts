@@ -45,6 +45,8 @@ export interface LaneSettings {
   readonly maxIdleMs: number | undefined;
   /** How many checkpoints to keep of a sequence, the newest included; undefined stands for one. */
   readonly history?: number | undefined;
+  /** Whether a model with sequences also takes requests that are no steps; absent: no. */
+  readonly takesBoth?: boolean;
   /** How many batches of the model run side by side; absent: one. */
   readonly instances?: number | undefined;
   /** All lanes of this process share one guard. */
@@ -78,6 +80,7 @@ export interface LaneContext {
   /** The number of workers in the fleet, as far as this worker knows. */
   readonly living: () => number;
   readonly maxIdleMs: number | undefined;
+  readonly takesBoth: boolean;
   readonly world: World;
   /** Undefined if the worker makes no traces. */
   readonly traces: StepTraces | undefined;
@@ -120,7 +123,7 @@ const OWNED_LIMIT = 1_000;
 /** Makes the shared parts of a model's lanes, without connecting. */
 export function laneContext(settings: LaneSettings): LaneContext {
   const { queue, bus, replies, clocks, maxIdleMs, history, outageGuard, models, living, traces, log } = settings;
-  const { instances, world = realWorld } = settings;
+  const { instances, takesBoth = false, world = realWorld } = settings;
   const { model, version, streams } = queue;
   const hasStates = maxIdleMs !== undefined;
   const counts = new ModelCounts({ model, version, streams, sequences: hasStates, instances });
@@ -145,6 +148,7 @@ export function laneContext(settings: LaneSettings): LaneContext {
     models,
     living,
     maxIdleMs,
+    takesBoth,
     world,
     traces,
     log,
@@ -289,9 +293,9 @@ export class RunningLane implements Intake {
   /** @returns how many steps that had not begun went back to the queue */
   #handBack(): Promise<number> {
     const { queue, holdings, world } = this.#context;
-    // A stream between two runs goes on elsewhere from its log, as other begun streams do.
-    const waiting = queue.streams === true ? holdings.waiting.filter(({ ran }) => ran === 0) : holdings.waiting;
-    const unbegun = [...waiting, ...holdings.suspects].map(({ delivery }) => delivery);
+    // A stream that may have begun goes on elsewhere from its log.
+    const held = queue.streams === true ? holdings.waiting.filter(isNew) : [...holdings.waiting, ...holdings.suspects];
+    const unbegun = held.map(({ delivery }) => delivery);
     holdings.drop(unbegun.map(({ key }) => key));
     return retrying(() => release(queue, unbegun), { budgetMs: RELEASE_BUDGET_MS, world });
   }
@@ -331,4 +335,8 @@ export class RunningLane implements Intake {
     });
     return (await Promise.all(released)).reduce((sum, count) => sum + count, 0);
   }
+}
+
+function isNew({ before }: Held): boolean {
+  return before.runs === 0;
 }

@@ -39,6 +39,8 @@ export interface Reconciler {
   readonly queue: ModelQueue;
   /** How long the model's sequences may be idle, in ms; undefined for a model without sequences. */
   readonly maxIdleMs: number | undefined;
+  /** Whether a model with sequences also takes requests that are no steps. */
+  readonly takesBoth?: boolean;
   /** The number of models that this worker serves. Their looks at lanes share a budget. */
   readonly models: number;
   /** The number of workers in the fleet, as far as this worker knows. */
@@ -133,11 +135,11 @@ async function reconcile(queue: LaneQueue, reconciler: Reconciler, signal: Abort
   const { redis, lane } = queue;
   const { ready, live, queue: parking, parked } = laneKeys(lane);
   // Nearly always the lane is empty, so there is nothing to mend.
-  const { maxIdleMs } = reconciler;
+  const { maxIdleMs, takesBoth } = reconciler;
   const hasSequences = maxIdleMs !== undefined;
   const counts = await Promise.all([
     ...(hasSequences ? [redis.zcard(live)] : []),
-    ...(queue.streams === true || !hasSequences ? [redis.xlen(ready)] : []),
+    ...(queue.streams === true || takesBoth || !hasSequences ? [redis.xlen(ready)] : []),
     redis.exists(parking),
   ]);
   if (counts.every((count) => count === 0)) return "empty";

@@ -6,11 +6,11 @@
  * again, and skips the answers that the log has.
  */
 import type { Logger } from "pino";
-import { openCheckpoint } from "#shared/contract/checkpoint.js";
-import { outcomeOf, readOutcome, storeOutcome } from "#shared/contract/outcome.js";
+import { outcomeOf, readOutcome, storeOutcome, type StoredOutcome } from "#shared/contract/outcome.js";
 import { fixedError, InferenceError } from "#shared/errors.js";
 import { laneKeys, runKey } from "#shared/queue/keys.js";
 import type { Delivery } from "#shared/queue/entry.js";
+import { sealedOutcome } from "#shared/queue/work/commit/sealed-outcome.js";
 import type { ModelQueue } from "#shared/queue/work/lane.js";
 import { stillOpen } from "#shared/queue/work/read/still-open.js";
 import { appendTokens, type Append, type Appended } from "#shared/queue/work/streams/append-tokens.js";
@@ -19,6 +19,7 @@ import { retrying } from "#shared/retry.js";
 import type { Held } from "../lane/holdings.js";
 import type { OutageGuard } from "../lane/outage-guard.js";
 import type { Settled, Settler } from "../lane/settle.js";
+import { spentOf } from "../lane/spent.js";
 import { unchanged } from "../tensors/execute.js";
 import { fromCheckpoint, type Again, type Resumed, type RunLog } from "../tensors/iterate.js";
 import type { ServingModel } from "../tensors/serving.js";
@@ -39,19 +40,19 @@ export interface RunLogParts {
 const LOOK_MS = 250;
 /** How long a checkpoint lies in Redis after the last run of its request, in ms. */
 const KEPT_MS = 600_000;
-/** Most bytes of all answers to one request, in base64. Redis keeps them until the log goes. */
-const MOST_ANSWER_BYTES = 16 << 20;
 
 /** A request at this worker, whose runs the log has noted. */
 interface Noted extends Published {
   takenOver: boolean;
   /** How many records the log has. */
   logged: number;
-  /** The bytes of the answers from here. */
-  bytes: number;
+  /** The result that the log has already, from another worker. */
+  sealed: StoredOutcome | undefined;
+  hasCheckpoint: boolean;
   /** When Redis last said that the request still has to end, on `performance.now()`'s clock. */
   lookedAt: number;
-  hasCheckpoint: boolean;
+  /** When the last answer came into the log, for figures. */
+  answeredAt: number;
 }
 
 export class StoredRuns implements RunLog {
@@ -65,22 +66,20 @@ export class StoredRuns implements RunLog {
   }
 
   async goOn(requests: readonly Again[], surely = false): ReturnType<RunLog["goOn"]> {
-    const { queue } = this.#parts;
-    const words = new Map<Again, Appended>();
-    const fresh = requests.filter(({ held, answer }) => answer !== undefined && this.#of(held).logged < held.answered);
     const now = performance.now();
-    const silent = requests.filter((one) => !fresh.includes(one) && now - this.#of(one.held).lookedAt >= LOOK_MS);
-    await Promise.all([
-      this.#append(fresh.map((one) => ({ of: this.#of(one.held), record: one.answer ?? "", final: false }))).then(
-        (said) => fresh.forEach((one, i) => words.set(one, said[i] ?? "lost")),
+    const fresh = requests.filter(({ held, answer }) => answer !== undefined && this.#lacks(held));
+    const silent = requests.filter(
+      (one) => !fresh.includes(one) && now - this.#of(one.held.delivery).lookedAt >= LOOK_MS,
+    );
+    const [appended, looked] = await Promise.all([
+      this.#append(
+        fresh.map(({ held, answer = "" }) => ({ of: this.#of(held.delivery), record: answer, final: false })),
       ),
-      this.#retrying(() => stillOpen(queue.redis, silent.map(deliveryOf))).then((said) => {
-        for (const [i, one] of silent.entries()) {
-          this.#of(one.held).lookedAt = now;
-          words.set(one, said[i] === "open" ? "appended" : (said[i] ?? "lost"));
-        }
-      }),
+      this.#look(silent.map(({ held }) => held.delivery)),
     ]);
+    const words = new Map<Again, Appended>();
+    for (const [i, one] of fresh.entries()) words.set(one, appended[i] ?? "lost");
+    for (const [i, one] of silent.entries()) words.set(one, looked[i] ?? "lost");
     const again: Held[] = [];
     const ended: Settled[] = [];
     for (const one of requests) {
@@ -88,7 +87,8 @@ export class StoredRuns implements RunLog {
       if (settled === "lost") continue;
       if (settled !== undefined) ended.push(settled);
       else {
-        this.#keep(one, surely);
+        if (surely) await this.#progressed(one);
+        else this.#keep(one);
         again.push(one.held);
       }
     }
@@ -98,50 +98,48 @@ export class StoredRuns implements RunLog {
   async resume(held: Held): Promise<Resumed> {
     const { queue, model } = this.#parts;
     const { delivery } = held;
-    const [checkpoint, [word], progress] = await Promise.all([
+    const [checkpoint, { state, records }] = await Promise.all([
       this.#retrying(() => queue.redis.getBuffer(runKey(delivery))),
-      this.#retrying(() => stillOpen(queue.redis, [delivery])),
-      model.decoupled === true ? this.#retrying(() => readProgress(queue.redis, [delivery])) : [],
+      model.decoupled === true ? this.#progressOf(delivery) : this.#stateOf(delivery),
     ]);
-    const { state, records = [] } = progress[0] ?? {};
-    const noted = this.#of(held);
+    const noted = this.#of(delivery);
     noted.takenOver = true;
     noted.logged = records.length;
     noted.hasCheckpoint = checkpoint !== null;
-    if (word === "ended") return { kind: "settle", settled: this.#acknowledged(held) };
-    if (state === "sealed" && delivery.sequence === undefined) {
-      this.#ended.add(delivery);
-      return { kind: "settle", settled: sealed(held, records, undefined) };
+    if (state === "ended") return { kind: "settle", settled: this.#acknowledged(held) };
+    if (state === "sealed") {
+      const outcome = sealedOutcome(records);
+      if (outcome.kind === "error" || delivery.sequence === undefined) {
+        this.#ended.add(delivery);
+        return { kind: "settle", settled: sealed(held, records, undefined) };
+      }
+      // The state went with its worker, so the step of a sequence runs again for the state alone.
+      noted.sealed = outcome;
     }
     return { kind: "run", held: checkpoint === null ? held : this.#from(held, checkpoint) };
-  }
-
-  async hasProgressed({ delivery: { lane, entry } }: Held): Promise<void> {
-    const { redis } = this.#parts.queue;
-    await this.#retrying(() => redis.hdel(laneKeys(lane).runs, entry));
   }
 
   async end(settled: readonly Settled[]): Promise<readonly Settled[]> {
     const { model, publisher } = this.#parts;
     if (model.decoupled !== true) return settled;
-    const open = settled.filter(({ delivery }) => !this.#ended.has(delivery));
+    const known = settled.filter(({ delivery }) => this.#ended.has(delivery));
+    const others = settled.filter((one) => !known.includes(one));
+    const open = others.filter(({ delivery }) => this.#of(delivery).sealed === undefined);
     const said = await this.#append(
       open.map((one) => {
-        const of = this.#noted.get(one.delivery) ?? this.#note(one.delivery);
+        const of = this.#of(one.delivery);
         return { of, record: finalRecord(one, of.logged), final: true };
       }),
     );
-    const ends = open.flatMap((one, i): Settled[] => {
-      const word = said[i] ?? "lost";
+    const ends = others.flatMap((one): Settled[] => {
+      const { sealed: outcome } = this.#of(one.delivery);
+      if (outcome !== undefined) return [{ ...one, outcome }];
+      const word = said[open.indexOf(one)] ?? "lost";
       if (word === "lost") return [];
-      if (word !== "gap") return [one];
-      return [{ ...one, ...lostLog(one) }];
+      return [word === "gap" && one.outcome.kind === "result" ? { ...one, outcome: lostLog() } : one];
     });
-    const publications = ends.map(({ delivery }) =>
-      publisher.complete(this.#noted.get(delivery) ?? this.#note(delivery)),
-    );
-    await Promise.all(publications);
-    return [...settled.filter(({ delivery }) => this.#ended.has(delivery)), ...ends];
+    await Promise.all(ends.map(({ delivery }) => publisher.complete(this.#of(delivery))));
+    return [...known, ...ends];
   }
 
   forget(settled: readonly Settled[]): void {
@@ -152,28 +150,48 @@ export class StoredRuns implements RunLog {
     }
   }
 
-  #of({ delivery }: Pick<Held, "delivery">): Noted {
-    return this.#noted.get(delivery) ?? this.#note(delivery);
+  #of(delivery: Delivery): Noted {
+    let noted = this.#noted.get(delivery);
+    if (noted === undefined) {
+      const now = performance.now();
+      const facts = { takenOver: false, logged: 0, sealed: undefined, hasCheckpoint: false };
+      noted = { held: { delivery }, labels: [], ...facts, lookedAt: now, answeredAt: now };
+      this.#noted.set(delivery, noted);
+    }
+    return noted;
   }
 
-  #note(delivery: Delivery): Noted {
-    const noted: Noted = {
-      held: { delivery },
-      labels: [],
-      takenOver: false,
-      logged: 0,
-      bytes: 0,
-      lookedAt: performance.now(),
-      hasCheckpoint: false,
-    };
-    this.#noted.set(delivery, noted);
-    return noted;
+  /** Whether the log has no record yet of the last answer. */
+  #lacks({ delivery, before }: Held): boolean {
+    const { logged, sealed: outcome } = this.#of(delivery);
+    return outcome === undefined && logged < before.answers;
+  }
+
+  /** Asks about requests that append nothing. */
+  async #look(deliveries: readonly Delivery[]): Promise<Appended[]> {
+    const { queue, outageGuard } = this.#parts;
+    const said = await this.#retrying(() => stillOpen(queue.redis, deliveries));
+    const mayBeUnread = marksCount(outageGuard);
+    return said.map((word, i) => {
+      const delivery = deliveries[i];
+      if (delivery !== undefined) this.#of(delivery).lookedAt = performance.now();
+      return word === "open" || (word === "unwanted" && !mayBeUnread) ? "appended" : word;
+    });
+  }
+
+  async #stateOf(delivery: Delivery): Promise<Progress> {
+    const [word] = await this.#retrying(() => stillOpen(this.#parts.queue.redis, [delivery]));
+    return { state: word === "ended" ? "ended" : "open", records: [] };
+  }
+
+  async #progressOf(delivery: Delivery): Promise<Progress> {
+    const [progress] = await this.#retrying(() => readProgress(this.#parts.queue.redis, [delivery]));
+    return progress ?? { state: "ended", records: [] };
   }
 
   /** A damaged checkpoint costs the runs before it, and no more. */
   #from(held: Held, checkpoint: Buffer): Held {
     try {
-      openCheckpoint(checkpoint);
       return fromCheckpoint(held, checkpoint, this.#parts.model);
     } catch (error) {
       this.#parts.log.warn({ request: held.delivery.request, error: String(error) }, "a checkpoint is damaged");
@@ -185,34 +203,49 @@ export class StoredRuns implements RunLog {
   #endOf(held: Held, word: Appended): Settled | undefined | "lost" {
     switch (word) {
       case "appended":
-        return this.#of(held).bytes > MOST_ANSWER_BYTES ? unchanged(held, tooLong()) : undefined;
+        return undefined;
       case "lost":
         return "lost";
       case "ended":
         return this.#acknowledged(held);
       case "unwanted":
-        return unchanged(held, nobodyReads());
+        return stopped(held, nobodyReads());
       case "gap":
-        return unchanged(held, fixedError("request_lost", "logGone"));
+        return stopped(held, fixedError("request_lost", "logGone"));
     }
   }
 
   #acknowledged(held: Held): Settled {
     this.#ended.add(held.delivery);
-    return unchanged(held, fixedError("cancelled", "alreadyEnded"));
+    return stopped(held, fixedError("cancelled", "alreadyEnded"));
   }
 
-  /** Without an answer from Redis the checkpoint is only missing, so nobody waits for it. */
-  #keep({ held, checkpoint }: Again, surely: boolean): void {
+  /**
+   * Keeps a checkpoint, and then clears the count of the runs alone, because the request has come
+   * further than at its last worker.
+   */
+  async #progressed({ held: { delivery }, checkpoint }: Again): Promise<void> {
+    const { redis } = this.#parts.queue;
+    this.#of(delivery).hasCheckpoint = true;
+    await this.#retrying(() => redis.set(runKey(delivery), checkpoint, "PX", KEPT_MS));
+    await this.#retrying(() => redis.hdel(laneKeys(delivery.lane).runs, delivery.entry));
+  }
+
+  /**
+   * Without an answer from Redis the checkpoint is only missing, so nobody waits for it. A request
+   * that may have ended its worker gets one at each run: so it comes to its last run alone.
+   */
+  #keep({ held, checkpoint }: Again): void {
     const { queue, model, log } = this.#parts;
-    if (!surely && held.ran % (model.iteration?.every ?? 1) !== 0) return;
-    this.#of(held).hasCheckpoint = true;
+    const noted = this.#of(held.delivery);
+    if (!noted.takenOver && held.before.runs % (model.iteration?.every ?? 1) !== 0) return;
+    noted.hasCheckpoint = true;
     queue.redis.set(runKey(held.delivery), checkpoint, "PX", KEPT_MS).catch((error: unknown) => {
       log.debug({ error: String(error) }, "a checkpoint between two runs was not kept");
     });
   }
 
-  async #append(records: readonly { readonly of: Noted; readonly record: string; readonly final: boolean }[]) {
+  async #append(records: readonly NewRecord[]): Promise<Appended[]> {
     const { queue, publisher, outageGuard, settler } = this.#parts;
     if (records.length === 0) return [];
     const appends = records.map(({ of, record, final }): Append => {
@@ -224,9 +257,9 @@ export class StoredRuns implements RunLog {
     for (const [i, { of, record, final }] of records.entries()) {
       if (said[i] !== "appended") continue;
       const first = of.logged++;
-      of.bytes += record.length;
-      settler.counts?.report.responded(first, record.includes('"error":{') ? "fail" : "success", now - of.lookedAt);
+      settler.counts?.report.responded(first, howOf(record), now - of.answeredAt);
       of.lookedAt = now;
+      of.answeredAt = now;
       publisher.publish(of, first, [record], final);
     }
     return said;
@@ -238,8 +271,15 @@ export class StoredRuns implements RunLog {
   }
 }
 
-function deliveryOf({ held }: Again): Delivery {
-  return held.delivery;
+interface NewRecord {
+  readonly of: Noted;
+  readonly record: string;
+  readonly final: boolean;
+}
+
+interface Progress {
+  readonly state: "open" | "sealed" | "ended";
+  readonly records: readonly string[];
 }
 
 /** The last record of a request. A result is its own record. */
@@ -249,11 +289,18 @@ function finalRecord({ outcome: { kind, body } }: Settled, index: number): strin
   return errorRecord(index, new InferenceError(outcome.code, outcome.message));
 }
 
-function lostLog(settled: Settled): Pick<Settled, "outcome"> {
-  const error = fixedError("request_lost", "logGone");
-  return settled.outcome.kind === "error" ? settled : { outcome: storeOutcome(outcomeOf(error)) };
+/** The outcome of a result whose log is gone. */
+function lostLog(): StoredOutcome {
+  return storeOutcome(outcomeOf(fixedError("request_lost", "logGone")));
 }
 
-function tooLong(): InferenceError {
-  return new InferenceError("model_error", `the answers to the request exceed ${MOST_ANSWER_BYTES} bytes`);
+/** The end of a request between two runs. */
+function stopped(held: Held, error: InferenceError): Settled {
+  return { ...unchanged(held, error), spent: spentOf(held, 0, 0) };
+}
+
+/** How a record counts. The members of a record with an error come in this order. */
+function howOf(record: string): "success" | "fail" | "cancel" {
+  if (record.includes('"final":true,"reason":"cancelled"')) return "cancel";
+  return record.includes('"final":true,"reason":"e') ? "fail" : "success";
 }

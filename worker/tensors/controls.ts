@@ -11,14 +11,14 @@ import { datatypeBytes } from "#shared/model/datatype.js";
 import type { Control } from "./serving.js";
 
 /** The tensor has the shape `[1]`, or `[1, 1]` for a model with a batch dimension. */
-export function controlTensor(control: Control, held: Pick<Held, "delivery" | "ran">, batched: boolean): Tensor {
+export function controlTensor(control: Control, held: Pick<Held, "delivery" | "before">, batched: boolean): Tensor {
   const { tensor: name, datatype } = control;
   return { name, datatype, shape: batched ? [1, 1] : [1], data: value(control, held) };
 }
 
 /** Triton gives START and END to the first run alone, and START to a request without an id. */
-function value(control: Control, { delivery, ran }: Pick<Held, "delivery" | "ran">): Buffer {
-  const isFirst = ran === 0;
+function value(control: Control, { delivery, before }: Pick<Held, "delivery" | "before">): Buffer {
+  const isFirst = before.runs === 0;
   switch (control.kind) {
     case "start":
       return isFirst && (delivery.start || delivery.sequence === undefined) ? control.values.yes : control.values.no;

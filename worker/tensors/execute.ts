@@ -222,7 +222,10 @@ interface RunNotes {
 
 function noting({ timings }: ExecuteLimits, { begunAt, ranMs }: Pick<RunTimes, "begunAt" | "ranMs">): NoteOf {
   if (timings !== true) return () => undefined;
-  return ({ admittedAt }) => writeTimings({ queueMs: begunAt - admittedAt, runMs: ranMs, boot });
+  return ({ admittedAt, before }) => {
+    const queueMs = (before.begunAt ?? begunAt) - admittedAt;
+    return writeTimings({ queueMs, runMs: before.ranMs + ranMs, boot });
+  };
 }
 
 function wantedOutputs(model: ServingModel, batch: readonly Runnable[]): WantedOutput[] {
@@ -341,7 +344,7 @@ function takeApart(
   }
   return batch.flatMap(({ held }, i) => {
     const part = (name: string) => pick(parts.get(name) ?? [], i);
-    return endOf(model, held, part, { ...notes, ranMs: msARow * held.rows }, limits) ?? [];
+    return endOf(model, held, part, { ...notes, shareMs: msARow * held.rows }, limits) ?? [];
   });
 }
 
@@ -353,38 +356,38 @@ function endOf(
   model: ServingModel,
   held: Held,
   output: (name: string) => Tensor,
-  { times, noteOf, again, ranMs }: RunNotes & { readonly ranMs: number },
+  { times, noteOf, again, shareMs }: RunNotes & { readonly shareMs: number },
   { maxStateBytes, runs }: ExecuteLimits,
 ): Settled | undefined {
   const { delivery } = held;
   const given = model.states.map((state) => output(state.output));
   const fault = statesFault(model.states.map(asOutput), model.batching.batched, given);
   if (fault !== undefined) {
-    const spent = spentOf(held, ranMs, 0);
+    const spent = spentOf(held, shareMs, 0);
     return { ...modelError(held, `the state for the sequence's next step ${fault}`, noteOf), spent };
   }
   const next = model.states.map(({ input: name }, i) => ({ ...pick(given, i), name }));
-  const part = { states: next, output, wanted: requestedOutputs(held) };
+  const wanted = requestedOutputs(held);
+  let last: string | undefined;
   if (again !== undefined) {
+    const part = { states: next, output, wanted, begunAt: times.begunAt, ranMs: times.ranMs, shareMs };
     try {
       const following = nextRun(held, model, part, maxStateBytes);
       if (following !== undefined) {
         again(following);
         return undefined;
       }
+      if (model.decoupled === true) last = lastAnswer(held, model, part);
     } catch (error) {
       if (!(error instanceof InferenceError)) throw error;
-      return { ...unchanged(held, error, noteOf), spent: spentOf(held, ranMs, 0) };
+      return { ...unchanged(held, error, noteOf), spent: spentOf(held, shareMs, 0) };
     }
   }
   const meta = delivery.sequence === undefined ? {} : stepMeta(delivery.number);
-  const body =
-    model.decoupled === true && again !== undefined
-      ? Buffer.from(lastAnswer(held, model, part))
-      : encodeFrame(meta, part.wanted.map(output), noteOf(held));
+  const body = last === undefined ? encodeFrame(meta, wanted.map(output), noteOf(held)) : Buffer.from(last);
   const outcome: Outcome = { kind: "result", body };
-  const spent = spentOf(held, ranMs, body.length);
-  const measured = { run: times, rows: held.rows, admittedAt: held.admittedAt };
+  const spent = spentOf(held, shareMs, body.length);
+  const measured = { run: wholeRun(held, times), rows: held.rows, admittedAt: held.admittedAt };
   if (model.states.length === 0 || delivery.sequence === undefined) {
     const none = { deadReason: undefined, checkpoint: undefined };
     return { delivery, outcome, state: { action: "drop" }, ...none, spent, measured };
@@ -403,6 +406,12 @@ function endOf(
     spent,
     measured,
   };
+}
+
+/** The times of a request, which may have run before. */
+function wholeRun({ before }: Held, times: RunTimes): RunTimes {
+  if (before.runs === 0) return times;
+  return { ...times, begunAt: before.begunAt ?? times.begunAt, ranMs: before.ranMs + times.ranMs };
 }
 
 /** The state as the graph gives it, under the name of its output. */

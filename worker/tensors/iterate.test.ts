@@ -32,7 +32,7 @@ function held(): Held {
 function left(y: number, state: number, more: boolean): Part {
   const outputs = [byte("Y", y), byte("MORE", more ? 1 : 0, "BOOL")];
   const output = (name: string) => outputs.find((one) => one.name === name) ?? expect.fail(name);
-  return { states: [byte("S", state)], output, wanted: ["Y"] };
+  return { states: [byte("S", state)], output, wanted: ["Y"], begunAt: 5, ranMs: 4, shareMs: 2 };
 }
 
 async function taken({ request, state }: Held): Promise<Record<string, number | undefined>> {
@@ -45,7 +45,8 @@ describe("the next run of a request", () => {
   it("takes what the run before leaves, and the client's other inputs", async () => {
     const next = nextRun(held(), model, left(7, 9, true), 1_000) ?? expect.fail("it runs again");
     expect(await taken(next.held)).toEqual({ X: 7, Z: 2, S: 9 });
-    expect([next.held.ran, next.held.answered, next.held.expiresAt]).toEqual([1, 1, Infinity]);
+    const before = { runs: 1, answers: 1, bytes: 1, shareMs: 2, ranMs: 4, begunAt: 5 };
+    expect([next.held.before, next.held.expiresAt]).toEqual([before, Infinity]);
     expect(JSON.parse(next.answer ?? "")).toMatchObject({ index: 0, outputs: [{ name: "Y", raw: "Bw==" }] });
   });
 
@@ -53,7 +54,7 @@ describe("the next run of a request", () => {
     const second = nextRun(held(), model, left(7, 9, true), 1_000)?.held ?? expect.fail("it runs again");
     const third = nextRun(second, model, left(8, 10, true), 1_000) ?? expect.fail("it runs again");
     const elsewhere = fromCheckpoint(held(), third.checkpoint, model);
-    expect([elsewhere.ran, elsewhere.answered]).toEqual([third.held.ran, third.held.answered]);
+    expect(elsewhere.before).toEqual({ ...third.held.before, ranMs: 0, begunAt: undefined });
     expect(await taken(elsewhere)).toEqual(await taken(third.held));
     expect(elsewhere.shapeKey).toBe(third.held.shapeKey);
   });
@@ -72,7 +73,18 @@ describe("the next run of a request", () => {
   });
 
   it.each([
-    ["more runs than the model may have", { ...held(), ran: 2 }, 1_000, /another run after 3 runs, which is max_iter/],
+    [
+      "more runs than the model may have",
+      { ...held(), before: { ...held().before, runs: 2 } },
+      1_000,
+      /another run after 3 runs, which is max_iter/,
+    ],
+    [
+      "more bytes of answers than a log may have",
+      { ...held(), before: { ...held().before, bytes: 16 << 20 } },
+      1_000,
+      /^the answers to the request would exceed 16777216 bytes$/,
+    ],
     ["a checkpoint too large", held(), 10, /^what the request keeps between two runs would exceed 10 bytes$/],
   ])("is refused: %s", (_, request, mostBytes, message) => {
     expect(() => nextRun(request, model, left(7, 9, true), mostBytes)).toThrow(message);
@@ -83,6 +95,6 @@ describe("the next run of a request", () => {
     const part = left(7, 9, true);
     const output = (name: string) => (name === "SAYS" ? byte("SAYS", 0, "BOOL") : part.output(name));
     const next = nextRun(held(), silent, { ...part, output }, 1_000) ?? expect.fail("it runs again");
-    expect([next.answer, next.held.answered]).toEqual([undefined, 0]);
+    expect([next.answer, next.held.before.answers]).toEqual([undefined, 0]);
   });
 });

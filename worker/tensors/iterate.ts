@@ -7,9 +7,12 @@ import { writeAnswer } from "#shared/contract/answer-record.js";
 import { encodeCheckpoint, openCheckpoint } from "#shared/contract/checkpoint.js";
 import { InferenceError } from "#shared/errors.js";
 import type { Tensor } from "#shared/frame.js";
-import { shapeKeyOf, type Batching, type Held } from "../lane/holdings.js";
+import { noRuns, shapeKeyOf, type Batching, type Held, type RunsBefore } from "../lane/holdings.js";
 import type { Settled } from "../lane/settle.js";
 import type { ServingModel } from "./serving.js";
+
+/** Most bytes of all answers to one request. Redis keeps them until the log goes. */
+const MOST_ANSWER_BYTES = 16 << 20;
 
 /** The part of a request in a run. */
 export interface Part {
@@ -19,6 +22,10 @@ export interface Part {
   readonly output: (name: string) => Tensor;
   /** The names of the outputs that the client wants. */
   readonly wanted: readonly string[];
+  /** When the run began, on `performance.now()`'s clock; its time and the request's share, in ms. */
+  readonly begunAt: number;
+  readonly ranMs: number;
+  readonly shareMs: number;
 }
 
 /** A request that is to run again. */
@@ -46,7 +53,8 @@ export type Resumed =
 export interface RunLog {
   /**
    * Notes the last runs of requests.
-   * @param surely whether each request gets a checkpoint, even between two that are due
+   * @param surely whether each request gets a checkpoint now, which shows that it has come further
+   * than its last worker, and clears the count of its runs alone
    * @returns the requests that may run again, and the ends of those that may not. A request that is
    * in neither is another worker's.
    */
@@ -56,8 +64,6 @@ export interface RunLog {
   ): Promise<{ readonly again: readonly Held[]; readonly ended: readonly Settled[] }>;
   /** Finds out how far a request had come at another worker. */
   resume(held: Held): Promise<Resumed>;
-  /** Clears the count of a request's runs alone, because it has come further. */
-  hasProgressed(held: Held): Promise<void>;
   /**
    * Notes the ends of requests in their logs, before their commits.
    * @returns the ends that this worker may still commit
@@ -82,21 +88,21 @@ export function nextRun(
   const { again, feeds, most } = iteration;
   const { states, output } = part;
   if (!isSet(output(again))) return undefined;
-  const ran = held.ran + 1;
+  const ran = held.before.runs + 1;
   if (ran >= most) {
     const runs = `${ran} ${ran === 1 ? "run" : "runs"}, which is max_iterations`;
     throw new InferenceError("model_error", `output '${again}' still asks for another run after ${runs}`);
   }
-  const outputs = decoupled === true ? answerOf(part, iteration.answersWhen) : undefined;
-  const answer = outputs && writeAnswer(held.answered, outputs, false);
-  const answered = held.answered + (answer === undefined ? 0 : 1);
+  const outputs = decoupled === true ? answerOf(held, part, iteration.answersWhen) : undefined;
+  const answer = outputs && writeAnswer(held.before.answers, outputs, false);
+  const before = behind(held, part, outputs);
   const fed = feeds.map(({ output: from, input: name }) => ({ ...output(from), name }));
-  const checkpoint = encodeCheckpoint(`${ran}.${answered}`, [...states, ...fed]);
+  const checkpoint = encodeCheckpoint(textOf(before), [...states, ...fed]);
   if (checkpoint.frame.length > maxStateBytes) {
     const what = "what the request keeps between two runs";
     throw new InferenceError("state_too_large", `${what} would exceed ${maxStateBytes} bytes`);
   }
-  const next = fromTensors({ ...begun(held), ran, answered }, checkpoint.tensors, states.length, batching);
+  const next = fromTensors({ ...begun(held), before }, checkpoint.tensors, states.length, batching);
   return { held: next, checkpoint: checkpoint.frame, answer };
 }
 
@@ -112,30 +118,66 @@ export function begun(held: Held): Held {
  */
 export function fromCheckpoint(held: Held, checkpoint: Buffer, { states, batching }: ServingModel): Held {
   const { version, tensors } = openCheckpoint(checkpoint);
-  const [ran = 0, answered = 0] = version.split(".").map(Number);
-  return fromTensors({ ...held, ran, answered }, tensors, states.length, batching);
+  return fromTensors({ ...held, before: readBefore(version) }, tensors, states.length, batching);
+}
+
+/** The runs that a request has behind it after one more. @param outputs its answer, if any */
+function behind({ before }: Held, part: Part, outputs: readonly Tensor[] | undefined): RunsBefore {
+  return {
+    runs: before.runs + 1,
+    answers: before.answers + (outputs === undefined ? 0 : 1),
+    bytes: before.bytes + bytesOf(outputs ?? []),
+    shareMs: before.shareMs + part.shareMs,
+    ranMs: before.ranMs + part.ranMs,
+    begunAt: before.begunAt ?? part.begunAt,
+  };
+}
+
+/** The part of it that another worker needs, as the version of a checkpoint. */
+function textOf({ runs, answers, bytes, shareMs }: RunsBefore): string {
+  return [runs, answers, bytes, Math.round(shareMs)].join(".");
+}
+
+function readBefore(text: string): RunsBefore {
+  const [runs = 0, answers = 0, bytes = 0, shareMs = 0] = text.split(".").map(Number);
+  return { ...noRuns, runs, answers, bytes, shareMs };
+}
+
+function bytesOf(tensors: readonly Tensor[]): number {
+  return tensors.reduce((sum, { data }) => sum + data.length, 0);
 }
 
 /** @param tensors the states, then the inputs that outputs have fed */
 function fromTensors(held: Held, tensors: readonly Tensor[], states: number, batching: Batching): Held {
   const fed = tensors.slice(states);
+  const state = Promise.resolve({ kind: "found", tensors: tensors.slice(0, states) } as const);
+  if (fed.length === 0) return { ...held, state };
   const inputs = held.request.tensors.map((tensor) => fed.find(({ name }) => name === tensor.name) ?? tensor);
   return {
     ...held,
     request: { ...held.request, tensors: inputs },
     shapeKey: shapeKeyOf(inputs, batching),
-    state: Promise.resolve({ kind: "found", tensors: tensors.slice(0, states) }),
+    state,
   };
 }
 
-/** The record of a request's last run. */
+/**
+ * The record of a request's last run.
+ * @throws InferenceError if the request has too many bytes of answers
+ */
 export function lastAnswer(held: Held, { iteration }: Pick<ServingModel, "iteration">, part: Part): string {
-  return writeAnswer(held.answered, answerOf(part, iteration?.answersWhen), true);
+  return writeAnswer(held.before.answers, answerOf(held, part, iteration?.answersWhen), true);
 }
 
-/** @param when the output that says whether there is an answer */
-function answerOf({ output, wanted }: Part, when: string | undefined): Tensor[] | undefined {
-  return when === undefined || isSet(output(when)) ? wanted.map(output) : undefined;
+/**
+ * @param when the output that says whether there is an answer
+ * @throws InferenceError
+ */
+function answerOf({ before }: Held, { output, wanted }: Part, when: string | undefined): Tensor[] | undefined {
+  if (when !== undefined && !isSet(output(when))) return undefined;
+  const outputs = wanted.map(output);
+  if (before.bytes + bytesOf(outputs) <= MOST_ANSWER_BYTES) return outputs;
+  throw new InferenceError("model_error", `the answers to the request would exceed ${MOST_ANSWER_BYTES} bytes`);
 }
 
 function isSet({ data }: Tensor): boolean {

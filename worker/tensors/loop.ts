@@ -7,6 +7,8 @@ import { storeOutcome, outcomeOf } from "#shared/contract/outcome.js";
 import { fixedError } from "#shared/errors.js";
 import type { Delivery } from "#shared/queue/entry.js";
 import { beginAlone } from "#shared/queue/work/read/begin-alone.js";
+import { bucketTag } from "#shared/queue/bucket-tag.js";
+import { callGroups } from "#shared/redis/slots.js";
 import { retrying, within } from "#shared/retry.js";
 import { passed } from "#shared/stages.js";
 import type { Exclusive } from "../lane/exclusive.js";
@@ -74,6 +76,8 @@ export class TensorWork implements LaneWork {
   readonly #settings: TensorWorkSettings;
   /** Batches that count towards `SETTLING_AT_ONCE`. */
   readonly #settling = new Set<Promise<unknown>>();
+  /** Requests between two runs, whose last runs are on their way to Redis. */
+  readonly #going = new Set<Promise<void>>();
   /** All settlements under way. */
   readonly #unsettled = new Set<Promise<void>>();
   /** The last batch that ran, until the loop turns it into settlements. */
@@ -99,14 +103,15 @@ export class TensorWork implements LaneWork {
 
   /**
    * For each instance, at most one full batch waits while another runs. With `candidates`, steps of
-   * at most that many sequences wait or run.
+   * at most that many sequences wait or run. Requests that run again need no second batch: they
+   * would keep it waiting here, while other workers have room.
    */
   room(): number {
-    const { limits, candidates } = this.#model;
+    const { limits, candidates, iteration } = this.#model;
     const { holdings } = this.#context;
     const most = Math.max(1, limits.maxBatchSize) * this.#instances.length;
     const staged = this.#instances.reduce((sum, { posted }) => sum + (posted[1]?.batch.length ?? 0), 0);
-    const room = most - holdings.waiting.length - staged;
+    const room = most - (iteration === undefined ? holdings.waiting.length + staged : holdings.size);
     return candidates === undefined ? room : Math.min(room, candidates - holdings.size);
   }
 
@@ -128,6 +133,8 @@ export class TensorWork implements LaneWork {
     const instances = this.#instances;
     for (;;) {
       this.#collect();
+      // Requests of the last batch share the next one with those that wait.
+      if (this.#going.size > 0) await within(POST_MS, Promise.all(this.#going), world);
       const posted = instances.map((one) => one.posted.length);
       if (signal.aborted && posted.every((count) => count === 0)) break;
       const plan = planBatch(holdings.waiting, this.#suspects(), world.now(), this.#model.limits, this.#busy());
@@ -148,13 +155,14 @@ export class TensorWork implements LaneWork {
           await this.#settings.exclusive.alone(() => this.#runAlone(move.suspect));
           break;
         case "run":
-          if (move.lateMs !== undefined) this.#context.counts.batches?.late(move.lateMs);
+          if (move.lateMs !== undefined && move.batch.every(({ before }) => before.runs === 0))
+            this.#context.counts.batches?.late(move.lateMs);
           await this.#post(instances[leastBusy(posted)] as Instance, move.batch, move.closedBy);
           break;
       }
     }
     this.#settleLastBatch();
-    await Promise.all(this.#unsettled);
+    while (this.#unsettled.size > 0) await Promise.all(this.#unsettled);
   }
 
   /**
@@ -274,7 +282,8 @@ export class TensorWork implements LaneWork {
     this.#ran = undefined;
     this.#leave(ran.execution.abandoned);
     const settled = ran.execution.settlements();
-    if (ran.again.length > 0) this.#goOn(ran.again);
+    const { redis } = this.#context.queue;
+    for (const some of callGroups(redis, ran.again, ({ held }) => bucketTag(held.delivery.bucket))) this.#goOn(some);
     void this.#beginToSettle(settled);
   }
 
@@ -293,7 +302,11 @@ export class TensorWork implements LaneWork {
         this.#leave(requests.map(({ held }) => held));
       }
       holdings.arrived.notify();
-    })().finally(() => this.#unsettled.delete(going));
+    })().finally(() => {
+      this.#going.delete(going);
+      this.#unsettled.delete(going);
+    });
+    this.#going.add(going);
     this.#unsettled.add(going);
   }
 
@@ -328,6 +341,8 @@ export class TensorWork implements LaneWork {
     try {
       // `beginAlone` counts a run, and without its state the step would not run.
       if ((await suspect.state).kind === "unavailable") return this.#leave([suspect]);
+      const resumed = await this.#runs?.resume(suspect);
+      if (resumed?.kind === "settle") return void (await this.#beginToSettle([resumed.settled]));
       const run = world.uuid();
       const verdict = await retrying(() => beginAlone(settler.queue, suspect.delivery, maxRunsAlone, run), {
         budgetMs: settler.patienceMs,
@@ -341,8 +356,6 @@ export class TensorWork implements LaneWork {
         return;
       }
       const trace = traces?.beginBatch([suspect], "alone");
-      const resumed = await this.#runs?.resume(suspect);
-      if (resumed?.kind === "settle") return void (await this.#beginToSettle([resumed.settled]));
       const again: Again[] = [];
       const posting = {
         onPosted: () => trace?.posted(),
@@ -353,11 +366,9 @@ export class TensorWork implements LaneWork {
       if (execution.runs > 0) counts.batches?.closed("alone");
       this.#leave(execution.abandoned);
       const settled = execution.settlements();
-      const [further] = again;
-      if (further === undefined) return void (await this.#beginToSettle(settled));
-      // It has come further than its last worker, so its next run may be beside others.
-      await this.#runs?.hasProgressed(suspect);
-      this.#goOn([further], true);
+      // A request that has come further than its last worker runs beside others again.
+      if (again.length > 0) this.#goOn(again, true);
+      await this.#beginToSettle(settled);
     } catch (error) {
       log.warn({ error: String(error) }, "a suspect will be tried again");
       this.#leave([suspect]);
@@ -369,7 +380,7 @@ export class TensorWork implements LaneWork {
     try {
       const ends = (await this.#runs?.end(settled)) ?? settled;
       const { lost, already } = await settle(settler, ends);
-      this.#runs?.forget(ends);
+      if (lost === 0) this.#runs?.forget(ends);
       if (lost + already > 0) log.warn({ lost, already }, REFUSED);
     } catch (error) {
       log.error({ steps: settled.length, error: String(error) }, "commit failed; the steps will run again");

@@ -8,7 +8,7 @@ import { encodeCorrelationId } from "#shared/contract/sequence.js";
 import type { Tensor } from "#shared/frame.js";
 import { datatypeBytes, elementCount, type Datatype } from "#shared/model/datatype.js";
 import { sequenceName } from "#shared/queue/address.js";
-import type { Held } from "../lane/holdings.js";
+import { noRuns, type Held } from "../lane/holdings.js";
 import type { Settled } from "../lane/settle.js";
 import { execute } from "./execute.js";
 import type { ServingModel } from "./serving.js";
@@ -87,8 +87,7 @@ export function madeUp(
     sequence: undefined,
     job: false,
     state: Promise.resolve({ kind: "found", tensors: states }),
-    ran: 0,
-    answered: 0,
+    before: noRuns,
   };
 }
 

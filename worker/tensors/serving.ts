@@ -180,10 +180,16 @@ export function servedOf(
       },
     }),
     ...(config.response_cache?.enable === true && { cachesAnswers: true }),
-    takes: Math.min(2 * instances * Math.max(1, batchLimits(config).maxBatchSize), candidates(config) ?? Infinity),
+    takes: Math.min(takenAtOnce(config, instances), candidates(config) ?? Infinity),
     config: printed,
     digest,
   };
+}
+
+/** A batch runs and a batch waits, unless the requests that run come again. */
+function takenAtOnce(config: ModelConfig, instances: number): number {
+  const places = instances * Math.max(1, batchLimits(config).maxBatchSize);
+  return iterationOf(config) === undefined ? 2 * places : places;
 }
 
 function layoutsOf(config: ModelConfig, tensors: readonly GraphTensor[]): Layouts {

@@ -10,12 +10,10 @@ import { fixedError, type InferenceError } from "#shared/errors.js";
 import { refusalOf } from "../../admission/inference.js";
 import { cancelOnDisconnect, wholeUnderKey } from "../../generation/leaving.js";
 import { readRecord } from "../../generation/read-answer.js";
-import { textGeneration } from "../../formats/kserve/answer.js";
-import { tensorsInParts, textInParts, type AnswerInParts } from "../../formats/kserve/parts.js";
+import { partsOf, type AnswerInParts } from "../../formats/kserve/parts.js";
 import { writeFault, writePart, type InferAnswer } from "../../formats/kserve/grpc/write-infer.js";
 import { keepsOrder } from "../../formats/kserve/queue-policy.js";
 import { tensorRequest } from "../../formats/kserve/tensor-request.js";
-import { refuseRepeating } from "../../formats/kserve/text-generation.js";
 import type { Exchange } from "./exchange.js";
 import { readCall, tensorAnswer, type InferParts, type ReadCall } from "./infer.js";
 import { StreamSender } from "./sender.js";
@@ -145,7 +143,7 @@ export class StreamInfer {
       await this.#parts.turn(this.#exchange);
       await this.#exchange.refresh();
       request = readCall(message, part, this.#parts, this.#client);
-      parts = partsOf(request);
+      parts = partsOf(request.call, request.read);
     } catch (error) {
       return this.#refuse(error, part);
     } finally {
@@ -289,17 +287,6 @@ export class StreamInfer {
     this.#lines.set(line, before === undefined ? place : before.then(() => place));
     return { before, leave };
   }
-}
-
-/**
- * @returns undefined if the model answers each request once
- * @throws InferenceError
- */
-function partsOf({ call, read }: ReadCall): AnswerInParts | undefined {
-  const generation = textGeneration(call, read);
-  if (generation === undefined) return tensorsInParts(call, read);
-  refuseRepeating(generation);
-  return textInParts(generation, read);
 }
 
 /** @param index of the answer; undefined without a key */

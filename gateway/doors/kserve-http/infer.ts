@@ -12,10 +12,9 @@ import { acceptsByName } from "../../http/headers.js";
 import { textBodyLimit } from "../../formats/limits.js";
 import { turnOfItsOwn } from "../../formats/own-turn.js";
 import type { Reply } from "../../formats/reply.js";
-import { refuseRepeating } from "../../formats/kserve/text-generation.js";
 import type { ModelCall } from "../../formats/kserve/call.js";
-import { answerInfer, textGeneration } from "../../formats/kserve/answer.js";
-import { tensorsInParts, textInParts, type AnswerInParts } from "../../formats/kserve/parts.js";
+import { answerInfer } from "../../formats/kserve/answer.js";
+import { partsOf } from "../../formats/kserve/parts.js";
 import { callOf, readerOf, type CallTerms, type ModelExchange } from "./exchange.js";
 import { renderInfer } from "../../formats/kserve/infer-response.js";
 import { readRequest, type ReadRequest } from "../../formats/kserve/read-request.js";
@@ -36,24 +35,12 @@ export async function inferOverHttp(exchange: ModelExchange): Promise<Reply | un
   const terms = { ...form, encoding: headers["content-encoding"] };
   const read = await receiveRequest(exchange, incoming, terms, form.reading);
   if (hasStreams(model) && !call.background && acceptsByName(headers, "text/event-stream")) {
-    const parts = partsOf(call, read);
+    const parts = partsOf(call, read, { wants: ({ stream }) => stream === true });
     // An event cannot hold bytes, so all outputs are JSON.
     const print = (tensors: readonly Tensor[]) => renderInfer(read.id, model, [], tensors).body.join("");
     if (parts !== undefined) return streamParts(parts, inference, outgoing, print);
   }
   return answerOf(call, read, headers);
-}
-
-/**
- * @returns undefined for a generation whose client does not ask for a stream
- * @throws InferenceError
- */
-function partsOf(call: ModelCall, read: ReadRequest): AnswerInParts | undefined {
-  const generation = textGeneration(call, read);
-  if (generation === undefined) return tensorsInParts(call, read);
-  if (generation.stream !== true) return undefined;
-  refuseRepeating(generation);
-  return textInParts(generation, read);
 }
 
 /**

@@ -5,13 +5,13 @@
 import { readOutputs } from "#shared/contract/answer-record.js";
 import type { TokenRecord } from "#shared/contract/generation.js";
 import type { Tensor } from "#shared/frame.js";
-import type { DecoupledRequest, StreamingRequest } from "../../admission/inference.js";
-import { textTensor } from "./answer.js";
+import type { StreamingRequest } from "../../admission/inference.js";
+import { textGeneration, textTensor } from "./answer.js";
 import type { ModelCall } from "./call.js";
 import { classified } from "./classification.js";
 import type { ReadRequest } from "./read-request.js";
 import { tensorRequest } from "./tensor-request.js";
-import type { TextGeneration } from "./text-generation.js";
+import { refuseRepeating, type TextGeneration } from "./text-generation.js";
 
 export interface AnswerInParts {
   readonly request: StreamingRequest;
@@ -21,8 +21,31 @@ export interface AnswerInParts {
   readonly empty: readonly Tensor[] | undefined;
 }
 
-/** @param shape of the text in a part; absent: the shape of the input */
-export function textInParts({ request }: TextGeneration, read: ReadRequest, shape?: readonly number[]): AnswerInParts {
+/** How an answer becomes parts. */
+export interface PartTerms {
+  /** The shape of the text in a part; absent: the shape of the input. */
+  readonly shape?: readonly number[];
+  /** Whether the client of a generation wants parts; absent: yes. */
+  readonly wants?: (generation: TextGeneration) => boolean;
+}
+
+/**
+ * @returns undefined if the answer is in one piece
+ * @throws InferenceError
+ */
+export function partsOf(
+  call: ModelCall,
+  read: ReadRequest,
+  { shape, wants = () => true }: PartTerms = {},
+): AnswerInParts | undefined {
+  const generation = textGeneration(call, read);
+  if (generation === undefined) return tensorsInParts(call, read);
+  if (!wants(generation)) return undefined;
+  refuseRepeating(generation);
+  return textInParts(generation, read, shape);
+}
+
+function textInParts({ request }: TextGeneration, read: ReadRequest, shape?: readonly number[]): AnswerInParts {
   const { choices } = request.spec.sampling;
   const none = () => Array.from({ length: choices }, () => "");
   return {
@@ -36,21 +59,12 @@ export function textInParts({ request }: TextGeneration, read: ReadRequest, shap
   };
 }
 
-/**
- * @returns undefined if the model answers each request once
- * @throws InferenceError
- */
-export function tensorsInParts(call: ModelCall, read: ReadRequest): AnswerInParts | undefined {
+function tensorsInParts(call: ModelCall, read: ReadRequest): AnswerInParts | undefined {
   const { model } = call;
   if (model.decoupled !== true) return undefined;
   return {
-    request: decoupledRequest(call, read),
+    request: { ...tensorRequest(call, read), background: call.background },
     partOf: async ({ outputs }) => outputs && classified(readOutputs(outputs), read.valid.outputs, model),
     empty: undefined,
   };
-}
-
-/** @throws InferenceError */
-export function decoupledRequest(call: ModelCall, read: ReadRequest): DecoupledRequest {
-  return { ...tensorRequest(call, read), background: call.background };
 }

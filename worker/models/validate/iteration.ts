@@ -120,6 +120,8 @@ function checkFeed(config: ModelConfig, graph: GraphMetadata, output: string, in
     const names = config.input.map(({ name }) => name);
     throw new LoadError(`${key}: the inputs of ${config.name}'s requests are ${names.join(", ")}`);
   }
+  const reshaped = [...config.input, ...config.output].find((one) => one.reshape && [input, output].includes(one.name));
+  if (reshaped !== undefined) throw new LoadError(`${key}: '${reshaped.name}' has a reshape, which is not supported`);
   const [given, taken] = [ownDims(config, from, key), ownDims(config, to, key)];
   const fits = given.length === taken.length && given.every((dim, at) => agree(dim, taken[at] ?? 0));
   if (from.datatype === to.datatype && fits) return;

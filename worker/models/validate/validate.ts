@@ -5,7 +5,7 @@
 import type { DynamicBatching, InstanceGroup, ModelConfig } from "#shared/model/config.js";
 import { LoadError } from "../../thread/load-error.js";
 import { validateFigures } from "./figures.js";
-import { validateIteration } from "./iteration.js";
+import { isDecoupled, validateIteration } from "./iteration.js";
 import { validateSequenceBatching } from "./sequence.js";
 
 /** Parameters that concern a model's sequences. */
@@ -25,8 +25,7 @@ export function validateConfig(config: ModelConfig, gpus: readonly number[]): vo
   if (config.sequence_batching !== undefined) validateSequenceBatching(config, config.sequence_batching);
   else refuseParametersOfSequences(config);
   validateIteration(config);
-  const decoupled = config.model_transaction_policy?.decoupled === true;
-  if (decoupled && config.response_cache?.enable === true) {
+  if (isDecoupled(config) && config.response_cache?.enable === true) {
     const scope = "with 'decoupled' transaction policy";
     throw new LoadError(
       `Response Cache does not currently support model ${name} ${scope}. Please disable the response cache.`,
