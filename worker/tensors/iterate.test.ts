@@ -28,7 +28,7 @@ function held(): Held {
   return hold(delivery("e", { frame }), 1_000, batching, Promise.resolve({ kind: "found", tensors: undefined }));
 }
 
-/** What a run leaves: its output, its state, and whether it asks for another run. */
+/** The rest of a run: its output, its state, and whether it asks for another run. */
 function left(y: number, state: number, more: boolean): Part {
   const outputs = [byte("Y", y), byte("MORE", more ? 1 : 0, "BOOL")];
   const output = (name: string) => outputs.find((one) => one.name === name) ?? expect.fail(name);
@@ -42,7 +42,7 @@ async function taken({ request, state }: Held): Promise<Record<string, number | 
 }
 
 describe("the next run of a request", () => {
-  it("takes what the run before leaves, and the client's other inputs", async () => {
+  it("takes all that the run before leaves, and the client's other inputs", async () => {
     const next = nextRun(held(), model, left(7, 9, true), 1_000) ?? expect.fail("it runs again");
     expect(await taken(next.held)).toEqual({ X: 7, Z: 2, S: 9 });
     const before = { runs: 1, answers: 1, bytes: 1, shareMs: 2, ranMs: 4, begunAt: 5 };
@@ -59,7 +59,7 @@ describe("the next run of a request", () => {
     expect(elsewhere.shapeKey).toBe(third.held.shapeKey);
   });
 
-  it("copies what it needs, because the memory of a run is used again", async () => {
+  it("copies all that it needs, because the memory of a run is used again", async () => {
     const part = left(7, 9, true);
     const next = nextRun(held(), model, part, 1_000) ?? expect.fail("it runs again");
     part.output("Y").data[0] = 0;

@@ -22,7 +22,7 @@ export interface Part {
   readonly output: (name: string) => Tensor;
   /** The names of the outputs that the client wants. */
   readonly wanted: readonly string[];
-  /** When the run began, on `performance.now()`'s clock; its time and the request's share, in ms. */
+  /** The run's begin, on `performance.now()`'s clock; its time and the request's share, in ms. */
   readonly begunAt: number;
   readonly ranMs: number;
   readonly shareMs: number;

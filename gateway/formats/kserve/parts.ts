@@ -16,7 +16,7 @@ import { refuseRepeating, type TextGeneration } from "./text-generation.js";
 export interface AnswerInParts {
   readonly request: StreamingRequest;
   /** @returns undefined for a record without a part of the answer */
-  partOf(record: TokenRecord): Promise<readonly Tensor[] | undefined>;
+  readonly partOf: (record: TokenRecord) => Promise<readonly Tensor[] | undefined>;
   /** The only part of an answer whose records have none; undefined if it then has no part. */
   readonly empty: readonly Tensor[] | undefined;
 }

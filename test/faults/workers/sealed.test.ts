@@ -45,7 +45,7 @@ async function ask(message: Message): Promise<readonly Message[]> {
   return stream.finish();
 }
 
-/** Ends the log of the only open request as a worker does before its commit, and returns its length. */
+/** Ends the only open log as a worker does before its commit. @returns the length before */
 async function seal(last: object): Promise<number> {
   const logs = await running.redis.keys("log:*");
   const ended = await Promise.all(logs.map((key) => running.redis.hexists(key.replace("log:", "out:"), "kind")));
