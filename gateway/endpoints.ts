@@ -33,6 +33,7 @@ import { webhookEndpoints } from "./api/webhooks.js";
 import { consoleEndpoints } from "./doors/console/endpoints.js";
 import type { ConsoleFiles } from "./doors/console/files.js";
 import { kserveEndpoints, type KserveParts } from "./doors/kserve-http/endpoints.js";
+import { controlEndpoints } from "./doors/kserve-http/repository.js";
 import { observingEndpoints, type ObservingParts } from "./doors/kserve-http/observing.js";
 import { openAiEndpoints } from "./doors/openai/endpoints.js";
 import type { Router } from "./http/router.js";
@@ -94,6 +95,7 @@ function group<S>(
 export const groups: readonly Group[] = [
   group("Triton's paths", statisticsEndpoints, ({ statistics }) => statistics),
   group("Triton's paths", kserveEndpoints, (parts) => parts),
+  group("Triton's paths", controlEndpoints, ({ repository }) => repository),
   group(
     "Triton's paths",
     observingEndpoints,

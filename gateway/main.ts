@@ -72,8 +72,9 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
     { kind: "gateway", name, config, auth, leave, audit, metrics, onTracing, tracerOf, log },
     lifecycle,
   );
-  const hasTenants = terms.kind !== "off" || config.BATON_TENANT_HEADER !== "";
-  const shared = servicesOf(parts, { config, hasTenants, audit, log });
+  const hasTenantHeader = config.BATON_TENANT_HEADER !== "";
+  const hasTenants = terms.kind !== "off" || hasTenantHeader;
+  const shared = servicesOf(parts, { config, hasTenants, hasTenantHeader, audit, log });
   const peers = new Peers(parseRanges(config.BATON_TRUSTED_PROXIES));
   const requestAudit = new RequestAudit(audit, peers);
   const { redis, bus, deployment } = parts;

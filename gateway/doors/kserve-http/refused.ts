@@ -4,15 +4,12 @@
  */
 import { z } from "zod";
 import { fixedError, type InferenceError } from "#shared/errors.js";
-import type { Scope } from "../../auth/owner/scopes.js";
 import { endpointsOf, type Endpoint, type Method } from "../../api/endpoint/endpoint.js";
-import { errorReply } from "../../formats/errors.js";
 import { jsonReply } from "../../formats/reply.js";
 
 const endpoint = endpointsOf<unknown>();
 
 export const refusedEndpoints = [
-  ...["load", "unload"].flatMap(modelControl),
   ...["/v2/systemsharedmemory", "/v2/cudasharedmemory"].flatMap(sharedMemory),
 ];
 
@@ -22,12 +19,10 @@ function refused(
   path: string,
   does: string,
   refuse: () => InferenceError,
-  otherRight?: Scope,
 ): Endpoint<unknown> {
   return endpoint({
     method,
     path,
-    ...(otherRight !== undefined && { otherRight }),
     does,
     answers: {},
     refusals: ["unsupported"],
@@ -35,36 +30,6 @@ function refused(
       throw refuse();
     },
   });
-}
-
-/**
- * Refuses loading and unloading, because workers load the contents of their own directory. Triton's
- * status for that is 503, but waiting changes nothing, so the code asks for no retry.
- */
-function modelControl(action: string): Endpoint<unknown>[] {
-  const does = `Refuses to ${action} a model.`;
-  return [
-    endpoint({
-      method: "POST",
-      path: `/v2/repository/models/:model/${action}`,
-      otherRight: "operator",
-      does,
-      answers: {
-        503: {
-          says: "Workers load and unload models by themselves.",
-          shape: () => z.strictObject({ error: z.string(), code: z.literal("unsupported") }),
-        },
-      },
-      handle: () => errorReply(fixedError("unsupported", "modelControl"), "kserve", 503),
-    }),
-    refused(
-      "POST",
-      `/v2/repository/:repository/models/:model/${action}`,
-      does,
-      () => fixedError("unsupported", "repositoryName"),
-      "operator",
-    ),
-  ];
 }
 
 function sharedMemory(memory: string): Endpoint<unknown>[] {
