@@ -58,7 +58,7 @@ export class RollOuts {
 
   async #goOn({ number, reason, failed }: RollOutRefusal): Promise<void> {
     const { redis, worker, log } = this.#settings;
-    log.error({ reason, failed }, "the models could not be loaded anew; the worker goes on with those that it has");
+    log.error({ reason, failed }, "the models could not be loaded anew; the worker goes on");
     // A process that died has not said which wish it read: it was this one, or a later one.
     const refusal = { number: number ?? (this.#asked === Infinity ? undefined : this.#asked), reason, failed };
     if (number !== undefined) this.#asked = Math.max(this.#asked, number);
