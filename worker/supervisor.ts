@@ -93,7 +93,8 @@ function hear(child: Child, message: WorkerMessage): void {
   if (message.says === "holds") child.release = message.release;
   else if (message.says === "refuses") child.refusal = message;
   else if (message.says === "serves" && child === coming) takePlace(child);
-  else if (message.says === "rollOut" && child === serving) {
+  else if (message.says === "rollOut" && child !== retiring) {
+    // A worker may find at its very start that its models have changed again.
     isRollOutWanted = true;
     rollOut();
   }

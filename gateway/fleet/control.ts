@@ -9,18 +9,20 @@ import type { Refusal } from "#shared/queue/refusals.js";
 export interface FleetControl {
   /** The living workers whose place no other worker has taken. */
   readonly workers: readonly Announcement[];
+  /** Workers that have gone lately and may be back soon. */
+  readonly lapsed: readonly Announcement[];
   /** By the worker that goes on. */
   readonly refusals: ReadonlyMap<string, Refusal>;
 }
 
 /** Whether clients load and unload models. */
-export function isExplicit({ workers }: FleetControl): boolean {
-  return workers.some(({ obeys }) => obeys !== undefined);
+export function isExplicit({ workers, lapsed }: FleetControl): boolean {
+  return [...workers, ...lapsed].some(({ obeys }) => obeys !== undefined);
 }
 
 /** Whether a worker has the model in its repository. */
-export function isInRepository({ workers }: FleetControl, model: string): boolean {
-  return workers.some(
+export function isInRepository({ workers, lapsed }: FleetControl, model: string): boolean {
+  return [...workers, ...lapsed].some(
     ({ models, obeys }) => hasName(models, model) || (obeys !== undefined && hasName(obeys.idle, model)),
   );
 }

@@ -110,7 +110,7 @@ export class FleetWatch implements Fleet {
   #refusals: ReadonlyMap<string, Refusal> = new Map<string, Refusal>();
   /** Made from the lists and the refusals, and made again only when one of them changes. */
   #directory: ModelDirectory = directoryOf([]);
-  #control: FleetControl = { workers: [], refusals: new Map() };
+  #control: FleetControl = { workers: [], lapsed: [], refusals: new Map() };
   /** Whether the last look has reached the server that has the registry. */
   #reachable = false;
   /** How many looks have asked for the version alone since the last whole look. */
@@ -324,7 +324,7 @@ export class FleetWatch implements Fleet {
     const workers = live.filter(isPresent);
     const lately = lapsed.filter(isPresent);
     const missed = lately.filter(({ worker }) => !departed.has(worker));
-    this.#control = { workers, refusals: this.#refusals };
+    this.#control = { workers, lapsed: lately, refusals: this.#refusals };
     this.#directory = directoryOf(workers, lately, missed, this.#refusals);
     if (hasGone) this.#settings.onGone?.();
   }

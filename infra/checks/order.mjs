@@ -90,6 +90,7 @@ export const order = [
   "worker/lane",
   "worker/liveness",
   "worker/upkeep",
+  "worker/repository",
   "worker/engine/sampling",
   "worker/engine/text",
   "worker/engine",

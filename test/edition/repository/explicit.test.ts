@@ -2,6 +2,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { GrpcClient, type Message } from "../../protocols/grpc/client.js";
 import { useFleet } from "../../support/fleet/use-fleet.js";
 import { until } from "../../support/until.js";
 import { add, simple } from "../ask.js";
@@ -14,6 +15,9 @@ const smaller = JSON.stringify({
   input: ["INPUT0", "INPUT1"].map((name) => ({ name, data_type: "TYPE_INT32", dims: ["16"] })),
   output: ["OUTPUT0", "OUTPUT1"].map((name) => ({ name, data_type: "type_int32", dims: [16] })),
 });
+
+/** The log of a worker that asks for a roll-out. */
+const BEGUN = "the models are loaded anew in another process";
 
 describe("a fleet whose clients load models", () => {
   const running = useFleet({
@@ -103,5 +107,44 @@ describe("a fleet whose clients load models", () => {
     const both = await Promise.all([control(first, "load", "simple"), control(second, "load", "accumulate")]);
     expect(both.map(({ status }) => status)).toEqual([200, 200]);
     expect(await simple(first, 3)).toMatchObject({ status: 200, output: 6 });
+  });
+
+  it("takes a load while the process that follows the load before starts", async () => {
+    const begun = () => running.fleet.workers.reduce((sum, one) => sum + one.logged(BEGUN), 0);
+    const before = begun();
+    const first = control(running.url, "load", "simple", { config: smaller });
+    await until(() => begun() > before);
+    const second = control(running.url, "load", "simple");
+    expect([(await first).status, (await second).status]).toEqual([200, 200]);
+    expect(await maxBatchSize(running.url, "simple")).toBe(8);
+  });
+
+  it("loads and unloads over gRPC", async () => {
+    const client = new GrpcClient(running.fleet.gateways[0]?.grpc ?? "");
+    const call = async (method: string, asked: Message) => {
+      const { status, details } = await client.call(method, asked);
+      return [status, details];
+    };
+    const text = (value: string) => ({ string_param: value });
+    const load = (asked: Message) => call("RepositoryModelLoad", { model_name: "simple", ...asked });
+    try {
+      expect(await load({ parameters: { config: text(smaller) } })).toEqual([0, "OK"]);
+      expect(await maxBatchSize(running.url, "simple")).toBe(3);
+      expect(await load({ parameters: { config: { bool_param: true } } })).toEqual([
+        3,
+        "invalid value type for load parameter 'config', expected string_param.",
+      ]);
+      expect(await load({ parameters: { other: text("") } })).toEqual([3, "unrecognized load parameter 'other'."]);
+      expect(await load({ parameters: { "file:1/model.onnx": { bytes_param: Buffer.from("a") } } })).toEqual([
+        12,
+        expect.stringContaining("'file:1/model.onnx'"),
+      ]);
+      expect(await load({ repository_name: "R" })).toEqual([12, "'repository_name' specification is not supported"]);
+      const dependents = { unload_dependents: { bool_param: true } };
+      expect(await call("RepositoryModelUnload", { model_name: "simple", parameters: dependents })).toEqual([0, "OK"]);
+      expect(await index(running.url)).toContainEqual({ name: "simple", state: "UNAVAILABLE", reason: "unloaded" });
+    } finally {
+      client.close();
+    }
   });
 });

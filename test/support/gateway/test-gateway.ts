@@ -76,7 +76,7 @@ export class TestGateway {
       // No worker follows a client's wish, so that the service refuses before it asks Redis.
       repository: new RepositoryService({
         redis: undefined as never,
-        fleet: { control: { workers: [], refusals: new Map() } },
+        fleet: { control: { workers: [], lapsed: [], refusals: new Map() } },
         hasTenantHeader: false,
       }),
       isReady: () => true,
