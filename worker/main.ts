@@ -17,7 +17,7 @@ import { findModels, loadModels, type LoadedModel, type LoadReport } from "./loa
 import { chooseModels, obedience } from "./repository/choice.js";
 import { lookAt } from "./repository/look.js";
 import { lostModels } from "./repository/lost-models.js";
-import { replacedIn, tellSupervisor, type Replaced } from "./supervision.js";
+import { replacedIn, tellSupervisor, type Replaced } from "./supervision/messages.js";
 
 /**
  * A model's results lie in memory outside V8's heap. By default V8 collects the whole heap whenever

@@ -8,15 +8,15 @@
  */
 import { fork, type ChildProcess } from "node:child_process";
 import { EXIT_UNUSABLE } from "#shared/exit.js";
-import { DEATHS } from "./deaths.js";
-import type { CrashRelease } from "./crash-release.js";
+import { DEATHS } from "./supervision/deaths.js";
+import type { CrashRelease } from "./supervision/crash-release.js";
 import {
   REPLACES,
   type Replaced,
   type RollOutRefusal,
   type SupervisorMessage,
   type WorkerMessage,
-} from "./supervision.js";
+} from "./supervision/messages.js";
 
 /** `main.ts` and all its imports, in a few files (infra/bundle.mjs). */
 const PROGRAM = new URL("../bundled/worker/main.js", import.meta.url);
@@ -65,7 +65,7 @@ const deaths: Record<string, number> = {};
 async function afterDeath(death: Readonly<Record<string, unknown>>, release: CrashRelease | undefined): Promise<void> {
   const [{ createLog }, { releaseAfterCrash }] = await Promise.all([
     import("#shared/log.js"),
-    import("./crash-release.js"),
+    import("./supervision/crash-release.js"),
   ]);
   const log = createLog(release?.logLevel ?? "error", "supervisor");
   log.error(death, "worker process died");

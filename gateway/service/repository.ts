@@ -12,7 +12,7 @@ import { askRedis, changeInRedis } from "../admission/ask-redis.js";
 import type { Client } from "../admission/inference.js";
 import { isExplicit, isInRepository, loadState, type FleetControl } from "../fleet/control.js";
 import type { Caller } from "./caller.js";
-import { needOperator } from "./observing/operators.js";
+import { needOperator } from "./operators.js";
 
 export interface RepositoryTerms {
   readonly redis: RedisClient;

@@ -77,6 +77,7 @@ export const order = [
   "gateway/doors/jobs/batch-runs",
   "gateway/doors/jobs",
 
+  "worker/supervision",
   "worker/thread",
   "worker/shares",
   "worker/onnx",

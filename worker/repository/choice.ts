@@ -1,7 +1,6 @@
 /** Which models of its repository a worker loads, by its settings and by the fleet's wish. */
 import type { Announcement } from "#shared/contract/announcement.js";
 import type { Wish } from "#shared/queue/wish.js";
-import type { WorkerConfig } from "../config.js";
 
 export interface ModelChoice {
   readonly isWanted: (name: string) => boolean;
@@ -11,7 +10,10 @@ export interface ModelChoice {
   readonly configs: ReadonlyMap<string, string>;
 }
 
-type ChoiceSettings = Pick<WorkerConfig, "BATON_MODELS" | "BATON_LOAD_MODELS">;
+interface ChoiceSettings {
+  readonly BATON_MODELS?: readonly string[] | undefined;
+  readonly BATON_LOAD_MODELS: readonly string[];
+}
 
 /** Stands for all models of the repository in `BATON_LOAD_MODELS`. */
 const ALL = "*";

@@ -1,6 +1,6 @@
 /** Which models a worker would lose if another process took its place. */
 import type { Announcement } from "#shared/contract/announcement.js";
-import type { Replaced } from "../supervision.js";
+import type { Replaced } from "../supervision/messages.js";
 
 type Failed = Announcement["failed"];
 type Named = Replaced["models"];

@@ -8,7 +8,7 @@ import { registryKeys } from "#shared/queue/keys.js";
 import { noteRefusal, readRefusals } from "#shared/queue/refusals.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { retrying } from "#shared/retry.js";
-import { tellSupervisor, type RollOutRefusal, type SupervisorMessage } from "../supervision.js";
+import { tellSupervisor, type RollOutRefusal, type SupervisorMessage } from "../supervision/messages.js";
 
 export interface RollOutSettings {
   readonly redis: RedisClient;

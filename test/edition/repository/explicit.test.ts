@@ -128,7 +128,7 @@ describe("a fleet whose clients load models", () => {
     const text = (value: string) => ({ string_param: value });
     const load = (asked: Message) => call("RepositoryModelLoad", { model_name: "simple", ...asked });
     try {
-      expect(await load({ parameters: { config: text(smaller) } })).toEqual([0, "OK"]);
+      expect(await load({ parameters: { config: text(smaller) } })).toEqual([0, ""]);
       expect(await maxBatchSize(running.url, "simple")).toBe(3);
       expect(await load({ parameters: { config: { bool_param: true } } })).toEqual([
         3,
@@ -141,7 +141,7 @@ describe("a fleet whose clients load models", () => {
       ]);
       expect(await load({ repository_name: "R" })).toEqual([12, "'repository_name' specification is not supported"]);
       const dependents = { unload_dependents: { bool_param: true } };
-      expect(await call("RepositoryModelUnload", { model_name: "simple", parameters: dependents })).toEqual([0, "OK"]);
+      expect(await call("RepositoryModelUnload", { model_name: "simple", parameters: dependents })).toEqual([0, ""]);
       expect(await index(running.url)).toContainEqual({ name: "simple", state: "UNAVAILABLE", reason: "unloaded" });
     } finally {
       client.close();

@@ -37,6 +37,15 @@ describe("the server", () => {
   });
 });
 
+describe("the log of the gateway", () => {
+  it("is changed by a setting of any type", async () => {
+    const change = (settings: Message) => client().call("LogSettings", { settings });
+    const { message } = await change({ log_verbose_level: { uint32_param: 1 } });
+    expect(message).toMatchObject({ settings: { log_verbose_level: { uint32_param: 1 } } });
+    await change({ log_verbose_level: { uint32_param: 0 } });
+  });
+});
+
 describe("ModelInfer", () => {
   it("answers raw tensors", async () => {
     const { message, trailers } = await client().call("ModelInfer", echo(7, { id: "a" }));
