@@ -38,6 +38,7 @@ import { observingEndpoints, type ObservingParts } from "./doors/kserve-http/obs
 import { openAiEndpoints } from "./doors/openai/endpoints.js";
 import type { Router } from "./http/router.js";
 import type { KeyService } from "./service/keys.js";
+import type { RepositoryService } from "./service/observing/repository.js";
 import type { ProcessSettings } from "./service/process-settings.js";
 import type { Services } from "./service/services.js";
 import type { TenantService } from "./service/tenants.js";
@@ -64,8 +65,10 @@ export interface AdministrationServices {
   readonly settings: ProcessSettings;
 }
 
-/** Only a gateway has them, because they are about one process and its traces. */
-export type ObservingServices = Omit<ObservingParts, "fleet">;
+/** Only a gateway has them, because operators ask for them over its paths alone. */
+export interface ObservingServices extends Omit<ObservingParts, "fleet"> {
+  readonly repository: RepositoryService;
+}
 
 /** Endpoints that call the same service. */
 export interface Group {

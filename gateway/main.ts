@@ -72,9 +72,8 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
     { kind: "gateway", name, config, auth, leave, audit, metrics, onTracing, tracerOf, log },
     lifecycle,
   );
-  const hasTenantHeader = config.BATON_TENANT_HEADER !== "";
-  const hasTenants = terms.kind !== "off" || hasTenantHeader;
-  const shared = servicesOf(parts, { config, hasTenants, hasTenantHeader, audit, log });
+  const hasTenants = terms.kind !== "off" || config.BATON_TENANT_HEADER !== "";
+  const shared = servicesOf(parts, { config, hasTenants, audit, log });
   const peers = new Peers(parseRanges(config.BATON_TRUSTED_PROXIES));
   const requestAudit = new RequestAudit(audit, peers);
   const { redis, bus, deployment } = parts;
@@ -91,7 +90,7 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
   const services = {
     ...shared,
     ...openAdministration(terms, { ...surroundings, ...opened }, shared),
-    ...openObserving({ config, redis, rates, log }),
+    ...openObserving({ config, redis, fleet: parts.fleet, rates, log }),
   };
   const doors = doorParts(parts, services, { config, guard, stopping: () => stopping });
   const counts = new HttpCounts();

@@ -21,7 +21,7 @@ export const workerSettings = processSettings.extend({
     .default("none")
     .describe(
       "How the worker's models change. `none`: only with a restart. `poll`: the worker looks at its folders again and " +
-        "again, and loads what has changed. `explicit`: clients load and unload models, for all workers of the fleet.",
+        "again, and loads the models anew if they have changed. `explicit`: clients load and unload models, for all workers of the fleet.",
     ),
   BATON_REPOSITORY_POLL_MS: z.coerce
     .number()

@@ -172,7 +172,8 @@ function stop(signal: NodeJS.Signals): void {
   stopping = true;
   if (children.size === 0) process.exit(0);
   // A worker that only loads models has nothing to hand back.
-  for (const child of children) child.process.kill(child.release === undefined && child === coming ? "SIGKILL" : signal);
+  for (const child of children)
+    child.process.kill(child.release === undefined && child === coming ? "SIGKILL" : signal);
 }
 
 process.on("SIGTERM", stop);

@@ -5,7 +5,14 @@ import { isExplicit, isInRepository, loadState, type FleetControl } from "./cont
 
 function worker(name: string, number: number, models: string[], failed: Announcement["failed"] = []): Announcement {
   const obeys = { number, idle: [{ name: "idle", wasUnloaded: false }] };
-  return { ...announcementOf(models.map((model) => servedModel(model)), failed), worker: name, obeys };
+  return {
+    ...announcementOf(
+      models.map((model) => servedModel(model)),
+      failed,
+    ),
+    worker: name,
+    obeys,
+  };
 }
 
 const refusal = { number: 5, reason: "'n' cannot be loaded any more: bad", failed: [{ name: "n", reason: "bad" }] };
@@ -31,7 +38,11 @@ describe("the load of a model", () => {
       { is: "failed", reason: "worse" },
     ],
     ["has failed with another model", fleet([worker("a", 4, ["m"])], ["a"]), { is: "failed", reason: refusal.reason }],
-    ["has failed where no worker takes it", fleet([worker("a", 5, [])]), { is: "failed", reason: "no worker serves it" }],
+    [
+      "has failed where no worker takes it",
+      fleet([worker("a", 5, [])]),
+      { is: "failed", reason: "no worker serves it" },
+    ],
   ])("%s", (_, control, state) => {
     expect(loadState(control, "m", 5)).toEqual(state);
   });

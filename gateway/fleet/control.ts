@@ -27,9 +27,7 @@ export function isInRepository({ workers, lapsed }: FleetControl, model: string)
   );
 }
 
-export type LoadState =
-  | { readonly is: "served" | "pending" }
-  | { readonly is: "failed"; readonly reason: string };
+export type LoadState = { readonly is: "served" | "pending" } | { readonly is: "failed"; readonly reason: string };
 
 /**
  * A model is served as asked if one worker serves it that has read the wish. The load has failed if

@@ -15,7 +15,6 @@ import { DeliveryService } from "./deliveries.js";
 import { FileService } from "./files.js";
 import { JobService } from "./jobs.js";
 import type { Parts } from "./open.js";
-import { RepositoryService } from "./repository.js";
 import { RequestService } from "./requests.js";
 import { ScheduleService } from "./schedules.js";
 import { SequenceService } from "./sequences.js";
@@ -33,8 +32,6 @@ export interface Services {
   readonly fleetEvents: FleetEvents;
   /** Sums up what models have done. */
   readonly statistics: StatisticsService;
-  /** Loads and unloads models. */
-  readonly repository: RepositoryService;
   readonly requests: RequestService;
   readonly subscriptions: SubscriptionService;
   readonly sequences: SequenceService;
@@ -51,13 +48,11 @@ export interface ServiceTerms {
   readonly config: ServiceConfig;
   /** Whether requests may have several tenants. */
   readonly hasTenants: boolean;
-  /** Whether a proxy's header says whose a request is. */
-  readonly hasTenantHeader: boolean;
   readonly audit?: Audit;
   readonly log: Logger;
 }
 
-export function servicesOf(parts: Parts, { config, hasTenants, hasTenantHeader, audit, log }: ServiceTerms): Services {
+export function servicesOf(parts: Parts, { config, hasTenants, audit, log }: ServiceTerms): Services {
   const { redis, forLarge, bus, deployment, fleet, loads, queueLimits, relay, stream } = parts;
   const { jobs, schedules, webhooks, files, batches, box } = parts;
   const { buckets, secret } = deployment;
@@ -67,7 +62,6 @@ export function servicesOf(parts: Parts, { config, hasTenants, hasTenantHeader, 
     fleet,
     fleetEvents: new FleetEvents({ name: parts.name, redis, fleet }),
     statistics: new StatisticsService({ redis, name: parts.name, reports: parts.reports, fleet }),
-    repository: new RepositoryService({ redis, fleet, hasTenantHeader }),
     requests: new RequestService({
       redis,
       bus,

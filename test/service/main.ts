@@ -17,6 +17,6 @@ const name = `gw-${randomBytes(8).toString("hex")}`;
 const parts = await openParts({ kind: "gateway", name, config, log }, lifecycle);
 const { directory } = parts.fleet;
 await until(() => ["simple", "tale-gpt"].every((model) => directory.all().some((one) => one.name === model)));
-const floor = { ...servicesOf(parts, { config, hasTenants: false, hasTenantHeader: false, log }), parts };
+const floor = { ...servicesOf(parts, { config, hasTenants: false, log }), parts };
 for (const [operation, run] of Object.entries(operations)) log.info({ saw: await run(floor) }, operation);
 await lifecycle.close();

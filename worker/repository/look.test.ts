@@ -39,7 +39,7 @@ describe("a look at a repository", () => {
   });
 });
 
-/** Watches while the repository looks like this, one text a look; an Error for a look that fails. */
+/** Watches a repository that looks like this, a text for each look; an Error for a failed look. */
 async function watched(...looks: readonly (string | Error)[]): Promise<number[]> {
   const ending = new AbortController();
   const changes: number[] = [];

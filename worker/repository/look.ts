@@ -7,7 +7,7 @@ import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { delay } from "#shared/retry.js";
 
-/** Folders that a look reads one inside the other. A model's files lie three folders deep at most. */
+/** The most folders one inside the other that a look reads. A model has three at most. */
 const MOST_DEPTH = 8;
 
 /**
@@ -34,7 +34,7 @@ async function* filesBelow(folder: string, path: string, depth: number): AsyncGe
   if (!found.isDirectory()) return yield `${path} ${found.size} ${found.mtimeMs}\n`;
   yield `${path}/\n`;
   if (depth === MOST_DEPTH) return;
-  const names = await readdir(join(folder, path)).catch(() => []);
+  const names = await readdir(join(folder, path)).catch((): string[] => []);
   for (const name of names.sort()) yield* filesBelow(folder, join(path, name), depth + 1);
 }
 

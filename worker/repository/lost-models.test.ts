@@ -2,7 +2,11 @@ import { expect, it } from "vitest";
 import { lostModels } from "./lost-models.js";
 
 const model = (name: string, version: string) => ({ name, version });
-const failure = (name: string, version?: string) => ({ name, reason: "bad", ...(version !== undefined && { version }) });
+const failure = (name: string, version?: string) => ({
+  name,
+  reason: "bad",
+  ...(version !== undefined && { version }),
+});
 const served = [model("m", "1"), model("m", "2"), model("n", "1")];
 
 it.each([

@@ -16,11 +16,11 @@ import {
   serverMetadata,
 } from "../../formats/kserve/metadata.js";
 import type { OpenGroup } from "#shared/listening/settings.js";
-import { loadConfig } from "../../formats/kserve/load-parameters.js";
 import type { ProcessLog } from "../../service/observing/process-log.js";
 import type { TraceService } from "../../service/observing/trace-settings.js";
-import type { RepositoryService } from "../../service/repository.js";
+import type { RepositoryService } from "../../service/observing/repository.js";
 import { logMembers, traceMembers } from "../kserve-http/observing.js";
+import { loadConfig } from "../kserve-http/repository.js";
 import type { Exchange } from "./exchange.js";
 import { modelInfer, type InferParts } from "./infer.js";
 import type { Leaving } from "./leaving.js";
@@ -183,7 +183,10 @@ function controlIn(asked: Message, { isExplicit }: RepositoryService): ControlAs
 
 function asText(name: string, { parameter_choice: choice, string_param: text = "" }: ControlParameter): string {
   if (choice === "string_param") return text;
-  throw new InferenceError("invalid_argument", `invalid value type for load parameter '${name}', expected string_param.`);
+  throw new InferenceError(
+    "invalid_argument",
+    `invalid value type for load parameter '${name}', expected string_param.`,
+  );
 }
 
 function refuseSharedMemory(): never {

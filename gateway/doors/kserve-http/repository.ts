@@ -13,8 +13,7 @@ import { endpointsOf, type Endpoint } from "../../api/endpoint/endpoint.js";
 import { modelOf } from "../../api/endpoint/model-path.js";
 import { errorReply } from "../../formats/errors.js";
 import { emptyReply, type Reply } from "../../formats/reply.js";
-import { loadConfig } from "../../formats/kserve/load-parameters.js";
-import type { RepositoryService } from "../../service/repository.js";
+import type { RepositoryService } from "../../service/observing/repository.js";
 
 const endpoint = endpointsOf<RepositoryService>();
 
@@ -45,6 +44,27 @@ export const controlEndpoints: readonly Endpoint<RepositoryService>[] = [
     }),
   ),
 ];
+
+/**
+ * Reads the parameters of a request that loads a model, in every transport.
+ * @param asText reads the value of a parameter, or refuses it
+ * @returns the parameter `config`: a ModelConfig as JSON
+ * @throws InferenceError for any other parameter
+ */
+export function loadConfig<V>(
+  parameters: Readonly<Record<string, V>>,
+  asText: (name: string, value: V) => string,
+): string | undefined {
+  let config: string | undefined;
+  for (const [name, value] of Object.entries(parameters)) {
+    if (name === "config") config = asText(name, value);
+    else if (name.startsWith("file:")) {
+      const why = "workers load the files of their own repository";
+      throw new InferenceError("unsupported", `the load parameter '${name}' is not supported: ${why}`);
+    } else throw new InferenceError("invalid_argument", `unrecognized load parameter '${name}'.`);
+  }
+  return config;
+}
 
 function control(
   action: string,

@@ -1,7 +1,7 @@
 /** The level of this process's log, in Triton's form. */
 import { InferenceError } from "#shared/errors.js";
 import type { Caller } from "../caller.js";
-import { needOperator } from "../operators.js";
+import { needOperator } from "./operators.js";
 
 /** The levels of `BATON_LOG_LEVEL`, from the fewest lines to the most. */
 const levels = ["error", "warn", "info", "debug"] as const;

@@ -8,7 +8,7 @@ import type { RedisClient } from "#shared/redis/connect.js";
 import { changeInRedis } from "../../admission/ask-redis.js";
 import type { TraceLevel, TraceRates } from "../../trace/rates.js";
 import type { Caller } from "../caller.js";
-import { needOperator } from "../operators.js";
+import { needOperator } from "./operators.js";
 
 /** A member is undefined if the client does not change it, and null if the client resets it. */
 export interface TraceChange {

@@ -3,7 +3,7 @@
 --   ARGV.model
 --   ARGV.wish   JSON
 --   Returns {number, before}
---     number: of the change. It is no less than Redis ms, so that it grows even if the hash was lost
+--     number: of the change; no less than Redis ms, so that it grows even if the hash was lost
 --     before: what the hash had about the model, or ''
 -- include ../pieces/time.lua
 local number = math.max(now, tonumber(redis.call('HGET', KEYS.wish, '') or '0') + 1)

@@ -1,4 +1,4 @@
-/** The typed wrapper of note-wish.lua: notes that a client wants a model to be loaded or unloaded. */
+/** The typed wrapper of note-wish.lua: a client wants a model to be loaded or unloaded. */
 import { registryKeys } from "../keys.js";
 import { wishText, type ModelWish } from "../wish.js";
 import type { RedisClient } from "../../redis/connect.js";

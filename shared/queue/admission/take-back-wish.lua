@@ -1,6 +1,6 @@
--- take-back-wish.lua: put back what was wished of a model before a wish that no worker could fulfil,
--- unless somebody has wished something else since. The number of the whole wish stays: workers do
--- already what is put back.
+-- take-back-wish.lua: take back a wish for a model that no worker could fulfil, in favour of the
+-- wish before, unless a client has wished something else since. The number of the whole wish stays:
+-- workers already do what the wish before says.
 --   KEYS.wish    hash; see wish.ts
 --   ARGV.model
 --   ARGV.number  of the change

@@ -1,4 +1,4 @@
-/** The typed wrapper of take-back-wish.lua: puts back a wish that no worker could fulfil. */
+/** The typed wrapper of take-back-wish.lua: takes back a wish that no worker could fulfil. */
 import { registryKeys } from "../keys.js";
 import type { RedisClient } from "../../redis/connect.js";
 import { defineScript, integer } from "../../redis/script.js";
@@ -9,7 +9,7 @@ const script = defineScript(new URL("./take-back-wish.lua", import.meta.url), (r
   args: ["model", "number", "before"],
 });
 
-/** @returns whether the wish was put back: no client has wished something else of the model since */
+/** @returns false if a client has wished something else of the model since */
 export function takeBackWish(redis: RedisClient, model: string, { number, before }: NotedWish): Promise<boolean> {
   return script(redis, registryKeys, { model, number, before });
 }

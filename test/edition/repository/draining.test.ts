@@ -35,16 +35,16 @@ describe("a model under load", () => {
   it("answers all requests while it is loaded again with another configuration", async () => {
     expect(await control(running.url, "load", "simple")).toMatchObject({ status: 200 });
     const said: Said[] = [];
-    let isOver = false;
+    const ending = new AbortController();
     const clients = Array.from({ length: 4 }, async (_, i) => {
-      while (!isOver) said.push(await simple(running.url, i));
+      while (!ending.signal.aborted) said.push(await simple(running.url, i));
     });
     await until(() => said.length >= 4);
     expect(await control(running.url, "load", "simple", { config: quick })).toEqual({ status: 200, error: "" });
     expect(await maxBatchSize(running.url, "simple")).toBe(5);
     const before = said.length;
     await until(() => said.length >= before + 40);
-    isOver = true;
+    ending.abort();
     await Promise.all(clients);
     expect(said.filter(({ status }) => status !== 200)).toEqual([]);
   });

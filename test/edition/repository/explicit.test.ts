@@ -31,7 +31,10 @@ describe("a fleet whose clients load models", () => {
   const unloaded = { name: "accumulate", state: "UNAVAILABLE", reason: "unloaded" };
 
   it("serves the models of its settings at first, and lists the others", async () => {
-    expect(await index(running.url)).toEqual([{ name: "simple", version: "1", state: "READY" }, { name: "accumulate" }]);
+    expect(await index(running.url)).toEqual([
+      { name: "simple", version: "1", state: "READY" },
+      { name: "accumulate" },
+    ]);
     expect(await add(running.url, { sequence: 1, value: 1, start: true })).toMatchObject({ status: 404 });
   });
 
@@ -80,7 +83,8 @@ describe("a fleet whose clients load models", () => {
     writeFileSync(config, own);
 
     const wrong = await control(running.url, "load", "simple", { config: '{"max_batch": 3}' });
-    const text = 'failed to load \'simple\', Invalid config override: inference.ModelConfig has no field named "max_batch"';
+    const text =
+      "failed to load 'simple', Invalid config override: inference.ModelConfig has no field named \"max_batch\"";
     expect(wrong).toEqual({ status: 400, error: text });
     expect(await control(running.url, "load", "accumulate")).toMatchObject({ status: 200 });
   });

@@ -1,4 +1,4 @@
-/** Workers that poll their repository: what changes is served without a failed step. */
+/** Workers that poll their repository: a new version is served without a failed step. */
 import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -30,7 +30,10 @@ describe("a fleet that polls", () => {
     await until(() => running.fleet.workers[0]?.logged("stopping") === 1);
     await until(() => steps.least >= before + 10);
     expect(await steps.stop()).toEqual([]);
-    expect(await add(running.url, { sequence: 100, value: 1, start: true })).toMatchObject({ status: 200, version: "2" });
+    expect(await add(running.url, { sequence: 100, value: 1, start: true })).toMatchObject({
+      status: 200,
+      version: "2",
+    });
   });
 
   it("goes on with the old model if the new one cannot be loaded, and says why", async () => {

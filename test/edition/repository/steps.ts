@@ -12,9 +12,9 @@ export interface Steps {
 export function takeSteps(url: string, count: number, first = 1): Steps {
   const taken = Array<number>(count).fill(0);
   const wrong: Said[] = [];
-  let isOver = false;
+  const ending = new AbortController();
   const running = taken.map(async (_, i) => {
-    for (let sum = 1; !isOver; sum++) {
+    for (let sum = 1; !ending.signal.aborted; sum++) {
       const said = await add(url, { sequence: first + i, value: 1, start: sum === 1 });
       if (said.status !== 200 || said.output !== sum || said.version !== "1") wrong.push(said);
       taken[i] = sum;
@@ -25,7 +25,7 @@ export function takeSteps(url: string, count: number, first = 1): Steps {
       return Math.min(...taken);
     },
     async stop() {
-      isOver = true;
+      ending.abort();
       await Promise.all(running);
       return wrong;
     },

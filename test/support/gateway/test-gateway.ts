@@ -14,7 +14,7 @@ import { isGeneration } from "../../../gateway/admission/inference.js";
 import { buildApp, type AppOptions } from "../../../gateway/app.js";
 import { directoryOf } from "../../../gateway/fleet/models.js";
 import { defaultLimits } from "../../../gateway/formats/limits.js";
-import { RepositoryService } from "../../../gateway/service/repository.js";
+import { RepositoryService } from "../../../gateway/service/observing/repository.js";
 import { startServer, type RunningServer, type ServerOptions } from "../../../gateway/server.js";
 import type { ServedModel } from "#shared/contract/announcement.js";
 import { announcementOf, echoModels, generatorModel, servedModel } from "../../fixtures/served-models.js";

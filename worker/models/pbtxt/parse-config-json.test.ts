@@ -5,7 +5,7 @@ describe("a configuration as JSON", () => {
   it("has names of both kinds, numbers as texts, enums in any case, and maps", () => {
     const config = parseConfigJson(
       JSON.stringify({
-        name: "a \"name\"\\ and\u00e9",
+        name: 'a "name"\\ and\u00e9',
         maxBatchSize: 3,
         input: [{ name: "X", data_type: "type_fp32", dims: ["16", -1] }],
         versionPolicy: { specific: { versions: ["1", 2] } },

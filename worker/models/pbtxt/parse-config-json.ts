@@ -76,7 +76,7 @@ function plain(name: string, text: string): string {
   return text;
 }
 
-/** All bytes beyond plain letters and digits as octal numbers, of which the text format has three digits. */
+/** Writes every byte as an octal number of three digits, so that no byte ends the text. */
 function quoted(text: string): string {
   const bytes = Array.from(Buffer.from(text), (byte) => `\\${byte.toString(8).padStart(3, "0")}`);
   return `"${bytes.join("")}"`;

@@ -8,10 +8,10 @@ import { takeBackWish } from "#shared/queue/admission/take-back-wish.js";
 import type { ModelWish } from "#shared/queue/wish.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { delay } from "#shared/retry.js";
-import { askRedis, changeInRedis } from "../admission/ask-redis.js";
-import type { Client } from "../admission/inference.js";
-import { isExplicit, isInRepository, loadState, type FleetControl } from "../fleet/control.js";
-import type { Caller } from "./caller.js";
+import { askRedis, changeInRedis } from "../../admission/ask-redis.js";
+import type { Client } from "../../admission/inference.js";
+import { isExplicit, isInRepository, loadState, type FleetControl } from "../../fleet/control.js";
+import type { Caller } from "../caller.js";
 import { needOperator } from "./operators.js";
 
 export interface RepositoryTerms {
@@ -43,7 +43,12 @@ export class RepositoryService {
    * @param config a ModelConfig as JSON in place of the model's own; undefined for the model's own
    * @throws InferenceError with the reason if no worker can load the model
    */
-  async load(caller: Caller, model: string, config: string | undefined, client: Pick<Client, "hasLeft">): Promise<void> {
+  async load(
+    caller: Caller,
+    model: string,
+    config: string | undefined,
+    client: Pick<Client, "hasLeft">,
+  ): Promise<void> {
     const { redis, fleet } = this.#terms;
     this.#need(caller, model);
     if (!isInRepository(fleet.control, model)) throw failedLoad(model, "failed to poll from model repository");
