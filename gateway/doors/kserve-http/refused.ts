@@ -9,7 +9,7 @@ import { jsonReply } from "../../formats/reply.js";
 
 const endpoint = endpointsOf<unknown>();
 
-export const refusedEndpoints = [...["/v2/systemsharedmemory", "/v2/cudasharedmemory"].flatMap(sharedMemory)];
+export const refusedEndpoints = ["/v2/systemsharedmemory", "/v2/cudasharedmemory"].flatMap(sharedMemory);
 
 /** @param refuse makes the error */
 function refused(method: Method, path: string, does: string, refuse: () => InferenceError): Endpoint<unknown> {

@@ -2,12 +2,12 @@
 import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { ownConfig } from "../../support/fleet/repository.js";
+import { configWith, ownConfig } from "../../support/fleet/repository.js";
 import { root } from "../../support/fleet/root.js";
 import { useFleet } from "../../support/fleet/use-fleet.js";
 import { until } from "../../support/until.js";
 import { add } from "../ask.js";
-import { control, index, versions } from "./ask.js";
+import { control, index, maxBatchSize, versions } from "./ask.js";
 import { takeSteps } from "./steps.js";
 
 describe("a fleet that polls", () => {
@@ -58,5 +58,28 @@ describe("a fleet that polls", () => {
     const error = "explicit model load / unload is not allowed if polling is enabled";
     expect(await control(running.url, "load", "simple")).toEqual({ status: 503, error });
     expect(await control(running.url, "unload", "simple")).toEqual({ status: 503, error });
+  });
+});
+
+describe("a larger fleet that polls", () => {
+  const running = useFleet({
+    models: ["accumulate"],
+    configs: { accumulate: configWith("accumulate", "takes_states_of", "*") },
+    gateways: 2,
+    workers: 2,
+    workerEnv: { BATON_MODEL_CONTROL: "poll", BATON_REPOSITORY_POLL_MS: "200" },
+  });
+
+  it("goes on with its sequences under other files of their version", async () => {
+    const [first = "", second = ""] = running.fleet.urls;
+    const steps = [takeSteps(first, 4), takeSteps(second, 4, 50)];
+    await until(() => steps.every(({ least }) => least >= 3));
+    const config = join(running.fleet.folder, "models", "accumulate", "config.pbtxt");
+    writeFileSync(config, `${readFileSync(config, "utf8").replace("max_batch_size: 32", "max_batch_size: 7")}`);
+    for (const url of running.fleet.urls) await until(async () => (await maxBatchSize(url, "accumulate")) === 7);
+    await until(() => running.fleet.workers.every((worker) => worker.logged("stopping") === 1));
+    const before = Math.max(...steps.map(({ least }) => least));
+    await until(() => steps.every(({ least }) => least >= before + 10));
+    expect(await Promise.all(steps.map((one) => one.stop()))).toEqual([[], []]);
   });
 });
