@@ -137,7 +137,7 @@ function ended(child: Child, code: number | null, signal: NodeJS.Signals | null)
   }
   if (role === "serving" && code === EXIT_UNUSABLE) process.exit(code);
   const hasEnded = child.refusal !== undefined || (role === "retiring" && code === 0);
-  if (!hasEnded) died(child, role, code ?? signal ?? "");
+  if (!hasEnded) died(child, code, signal);
   if (serving === undefined && coming === undefined) {
     setTimeout(begin, pauseMs);
     pauseMs = Math.min(pauseMs * 2, RESTART_MS.most);
@@ -146,10 +146,11 @@ function ended(child: Child, code: number | null, signal: NodeJS.Signals | null)
   } else rollOut();
 }
 
-function died(child: Child, role: string, cause: string | number): void {
+function died(child: Child, code: number | null, signal: NodeJS.Signals | null): void {
+  const cause = signal ?? String(code);
   deaths[cause] = (deaths[cause] ?? 0) + 1;
   if (performance.now() - child.startedAt > HEALTHY_MS) pauseMs = RESTART_MS.first;
-  void afterDeath({ cause, role, restartInMs: pauseMs }, child.release);
+  void afterDeath({ code, signal, restartInMs: pauseMs }, child.release);
 }
 
 /** @param refusal undefined if the worker died */

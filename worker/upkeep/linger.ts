@@ -7,7 +7,7 @@ import type { Logger } from "pino";
 import { pinOf, pinText, type Lane, type Pin } from "#shared/queue/address.js";
 import { registryKeys } from "#shared/queue/keys.js";
 import { readAnnouncements, readMembers } from "#shared/queue/members.js";
-import { announcedModels } from "#shared/queue/work/liveness/announced-lanes.js";
+import { announcedModels, announcedReplaces } from "#shared/queue/work/liveness/announced-lanes.js";
 import type { RedisClocks } from "#shared/redis/clock.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { delay } from "#shared/retry.js";
@@ -23,7 +23,7 @@ export interface LingerSettings {
 }
 
 /** In ms. Every gateway has seen the other worker by then. */
-const SEEN_BY_ALL_MS = 1_500;
+const SEEN_BY_ALL_MS = 2_500;
 /** Time between two looks at the lanes, in ms. */
 const EVERY_MS = 100;
 /** The longest time, in ms. The machine holds the models twice meanwhile. */
@@ -44,11 +44,22 @@ export async function linger(settings: LingerSettings, signal: AbortSignal): Pro
   }
 }
 
-async function lanesOfNobodyElse({ redis, worker, lanes, clocks }: LingerSettings): Promise<Lane[]> {
+/**
+ * Other workers whose place is taken do not count: they leave, too, perhaps at this moment.
+ * @returns the lanes of this worker that no other worker will read
+ */
+export async function lanesOfNobodyElse({
+  redis,
+  worker,
+  lanes,
+  clocks,
+}: Omit<LingerSettings, "log">): Promise<Lane[]> {
   const now = clocks.of(registryKeys.workers).toRedis(performance.now());
   const { living, gone } = await readMembers(redis, now);
   const others = living.filter((name) => name !== worker && !gone.has(name));
-  const models = (await readAnnouncements(redis, others)).flatMap((text) => announcedModels(text));
+  const announced = await readAnnouncements(redis, others);
+  const replaced = new Set(announced.map((text) => announcedReplaces(text)));
+  const models = announced.flatMap((text, i) => (replaced.has(others[i]) ? [] : announcedModels(text)));
   const text = (model: string, pin: Pin) => `${model}:${pinText(pin)}`;
   const served = new Set(models.map((model) => text(model.name, pinOf(model))));
   return lanes.filter((lane) => !served.has(text(lane.model, lane)));
