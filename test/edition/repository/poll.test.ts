@@ -2,6 +2,7 @@
 import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { freePort } from "../../support/brokers/port.js";
 import { configWith, ownConfig } from "../../support/fleet/repository.js";
 import { root } from "../../support/fleet/root.js";
 import { useFleet } from "../../support/fleet/use-fleet.js";
@@ -52,6 +53,15 @@ describe("a fleet that polls", () => {
     await hasVersions("1");
     expect(await reason()).toBeUndefined();
     await steps.stop();
+  });
+
+  it("keeps the port of a worker's metrics", async () => {
+    const port = await freePort();
+    const worker = await running.fleet.addWorker({ BATON_METRICS_PORT: String(port) });
+    writeFileSync(folder("config.pbtxt"), `${readFileSync(folder("config.pbtxt"), "utf8")}\n# as before\n`);
+    await until(() => worker.logged("metrics listening") === 2);
+    expect((await fetch(`http://127.0.0.1:${port}/metrics`)).status).toBe(200);
+    expect(worker.logged("worker process died")).toBe(0);
   });
 
   it("refuses to load and to unload in Triton's words", async () => {
