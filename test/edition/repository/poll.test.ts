@@ -85,7 +85,7 @@ describe("a larger fleet that polls", () => {
     const steps = [takeSteps(first, 4), takeSteps(second, 4, 50)];
     await until(() => steps.every(({ least }) => least >= 3));
     const config = join(running.fleet.folder, "models", "accumulate", "config.pbtxt");
-    writeFileSync(config, `${readFileSync(config, "utf8").replace("max_batch_size: 32", "max_batch_size: 7")}`);
+    writeFileSync(config, readFileSync(config, "utf8").replace("max_batch_size: 32", "max_batch_size: 7"));
     for (const url of running.fleet.urls) await until(async () => (await maxBatchSize(url, "accumulate")) === 7);
     await until(() => running.fleet.workers.every((worker) => worker.logged("stopping") === 1));
     const before = Math.max(...steps.map(({ least }) => least));
