@@ -33,10 +33,12 @@ import { webhookEndpoints } from "./api/webhooks.js";
 import { consoleEndpoints } from "./doors/console/endpoints.js";
 import type { ConsoleFiles } from "./doors/console/files.js";
 import { kserveEndpoints, type KserveParts } from "./doors/kserve-http/endpoints.js";
+import { controlEndpoints } from "./doors/kserve-http/repository.js";
 import { observingEndpoints, type ObservingParts } from "./doors/kserve-http/observing.js";
 import { openAiEndpoints } from "./doors/openai/endpoints.js";
 import type { Router } from "./http/router.js";
 import type { KeyService } from "./service/keys.js";
+import type { RepositoryService } from "./service/observing/repository.js";
 import type { ProcessSettings } from "./service/process-settings.js";
 import type { Services } from "./service/services.js";
 import type { TenantService } from "./service/tenants.js";
@@ -63,8 +65,10 @@ export interface AdministrationServices {
   readonly settings: ProcessSettings;
 }
 
-/** Only a gateway has them, because they are about one process and its traces. */
-export type ObservingServices = Omit<ObservingParts, "fleet">;
+/** Only a gateway has them, because operators ask for them over its paths alone. */
+export interface ObservingServices extends Omit<ObservingParts, "fleet"> {
+  readonly repository: RepositoryService;
+}
 
 /** Endpoints that call the same service. */
 export interface Group {
@@ -94,6 +98,7 @@ function group<S>(
 export const groups: readonly Group[] = [
   group("Triton's paths", statisticsEndpoints, ({ statistics }) => statistics),
   group("Triton's paths", kserveEndpoints, (parts) => parts),
+  group("Triton's paths", controlEndpoints, ({ repository }) => repository),
   group(
     "Triton's paths",
     observingEndpoints,

@@ -17,6 +17,7 @@ import type { HttpCounts } from "./http/counts.js";
 import type { Guard } from "./http/guard.js";
 import type { Parts } from "./service/open.js";
 import { ProcessLog } from "./service/observing/process-log.js";
+import { RepositoryService } from "./service/observing/repository.js";
 import { TraceService } from "./service/observing/trace-settings.js";
 import type { Services } from "./service/services.js";
 import type { FrontDoor } from "./http/traces/front-door.js";
@@ -115,14 +116,16 @@ interface GrpcDoorTerms extends Omit<AppTerms, "stopping"> {
 
 interface ObservingTerms extends Pick<AppTerms, "config" | "log"> {
   readonly redis: RedisClient;
+  readonly fleet: Parts["fleet"];
   readonly rates: TraceRates;
 }
 
-export function openObserving({ config, redis, rates, log }: ObservingTerms): ObservingServices {
+export function openObserving({ config, redis, fleet, rates, log }: ObservingTerms): ObservingServices {
   const hasTenantHeader = config.BATON_TENANT_HEADER !== "";
   const onChange = (change: object) => log.info(change, "the settings of traces are changed");
   return {
     traces: new TraceService({ redis, rates, hasTenantHeader, onChange }),
     processLog: new ProcessLog({ log, hasTenantHeader }),
+    repository: new RepositoryService({ redis, fleet, hasTenantHeader }),
   };
 }

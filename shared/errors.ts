@@ -261,6 +261,7 @@ export const errorKinds = {
     retry: true,
     texts: {
       stopping: "the gateway is stopping",
+      loading: "no worker serves the model as asked yet; the workers go on to load it",
       webSocketStopping: "this gateway is stopping",
       workerStopping: "the worker is stopping",
       tokenizer: "the tokenizer has failed",

@@ -16,6 +16,32 @@ export const workerSettings = processSettings.extend({
     .optional()
     .transform((names) => names?.split(",").map((name) => name.trim()))
     .describe("The names of the models to serve, comma-separated. Unset: the worker serves all models of its folders."),
+  BATON_MODEL_CONTROL: z
+    .enum(["none", "poll", "explicit"])
+    .default("none")
+    .describe(
+      "How the worker's models change. `none`: only with a restart. `poll`: the worker looks at its folders again and " +
+        "again, and loads the models anew if they have changed. `explicit`: clients load and unload models, for all workers of the fleet.",
+    ),
+  BATON_REPOSITORY_POLL_MS: z.coerce
+    .number()
+    .int()
+    .min(100)
+    .default(15_000)
+    .describe("With `BATON_MODEL_CONTROL=poll`: the time between two looks at the folders, in ms."),
+  BATON_LOAD_MODELS: z
+    .string()
+    .default("")
+    .transform((names) =>
+      names
+        .split(",")
+        .map((name) => name.trim())
+        .filter((name) => name !== ""),
+    )
+    .describe(
+      "With `BATON_MODEL_CONTROL=explicit`: the models that the worker loads until a client loads or unloads them, " +
+        "comma-separated; `*` for all.",
+    ),
   BATON_WORKER_NAME: z
     .string()
     .regex(/^[A-Za-z0-9_.-]{1,64}$/)

@@ -9,6 +9,7 @@ import { cells } from "#shared/metrics/cells.js";
 import { droppedSpans } from "#shared/metrics/process.js";
 import type { MetricsPlace } from "#shared/metrics/place.js";
 import { boot, version } from "#shared/boot.js";
+import type { Announcement } from "#shared/contract/announcement.js";
 import { pinOf, type Lane } from "#shared/queue/address.js";
 import type { Lifecycle } from "#shared/lifecycle.js";
 import { linkOf } from "#shared/nats/client.js";
@@ -18,6 +19,7 @@ import { connectRedis, whenReady, type RedisClient } from "#shared/redis/connect
 import { lanesOf } from "#shared/queue/work/lane.js";
 import { notePins } from "#shared/queue/work/upkeep/note-pins.js";
 import type { ServedPin } from "#shared/queue/pins.js";
+import { readWish, type Wish } from "#shared/queue/wish.js";
 import { setAsideEntries } from "#shared/queue/pieces/set-aside.js";
 import { joinDeployment, type Deployment } from "#shared/queue/deployment.js";
 import { localAddress } from "#shared/redis/local-address.js";
@@ -32,8 +34,7 @@ import { TensorWork } from "./tensors/loop.js";
 import type { ServingModel } from "./tensors/serving.js";
 import type { WorkerConfig } from "./config.js";
 import type { DescribedDevice } from "./devices/card.js";
-import { deathsIn } from "./deaths.js";
-import { declareCrashRelease } from "./crash-release.js";
+import { deathsIn } from "./supervision/deaths.js";
 import { TokenPublisher } from "./streams/publisher.js";
 import { StoredRuns } from "./streams/run-log.js";
 import { StreamWork } from "./streams/work.js";
@@ -45,11 +46,27 @@ import { OutageGuard } from "./lane/outage-guard.js";
 import { Liveness } from "./liveness/liveness.js";
 import { WorkerMeter } from "./liveness/load.js";
 import { StepTraces } from "./trace/step-traces.js";
+import { watchRepository, lookAt } from "./repository/look.js";
+import { forgetRefusals, RollOuts } from "./repository/roll-outs.js";
+import { tellSupervisor, type Replaced } from "./supervision/messages.js";
 import { hibernateWhileOpen } from "./upkeep/hibernate.js";
+import { linger } from "./upkeep/linger.js";
 import { lookAfterPins } from "./upkeep/upkeep.js";
 
 /** In ms. A starting worker that cannot reach Redis for longer than this gives up. */
 const START_BUDGET_MS = 60_000;
+
+/** How the worker's models follow their repository and the fleet's wish. */
+export interface Following {
+  /** The worker whose place this worker takes; undefined if it takes none. */
+  readonly replaced: Replaced | undefined;
+  /** Undefined if clients do not load and unload models. */
+  readonly obeys: Announcement["obeys"];
+  /** The look at the repository before the models were loaded; undefined if nobody looks again. */
+  readonly looked: string | undefined;
+  /** Called when another worker has taken this worker's place, and this worker has no work. */
+  readonly onRetire: () => void;
+}
 
 export class FleetMember {
   /**
@@ -102,13 +119,19 @@ export class FleetMember {
     lifecycle.onClose("nats", () => this.bus.close());
   }
 
+  /** Reads which models clients want. The worker loads its models after that. */
+  async readWish(): Promise<Wish> {
+    await whenReady(this.redis, AbortSignal.timeout(START_BUDGET_MS));
+    return retrying(() => readWish(this.redis), { budgetMs: START_BUDGET_MS });
+  }
+
   /**
    * Resolves once the lanes are open and the worker has announced itself.
    *
    * @param device the worker's device, for the announcement
    * @throws Error if the worker cannot use Redis, or if the deployment in Redis has other settings
    */
-  async join({ loaded, failed }: LoadReport, device: DescribedDevice): Promise<void> {
+  async join({ loaded, failed }: LoadReport, device: DescribedDevice, following: Following): Promise<void> {
     const { worker, config, log } = this;
     await this.beginToTrace();
     await whenReady(this.redis, AbortSignal.timeout(START_BUDGET_MS));
@@ -122,7 +145,10 @@ export class FleetMember {
     await retrying(() => this.clocks.read(), { budgetMs: START_BUDGET_MS });
     const readingClocks = this.clocks.watch(leaving.signal);
     this.lifecycle.onClose("clocks", () => readingClocks);
+    const { replaced, obeys } = following;
+    const rollOuts = new RollOuts({ redis: this.redis, worker, number: obeys?.number, log });
     const liveness = new Liveness({
+      onWish: (number) => rollOuts.wished(number),
       redis: this.redis,
       bus: this.bus,
       worker,
@@ -147,6 +173,8 @@ export class FleetMember {
       models,
       failed,
       version,
+      replaces: replaced?.worker,
+      obeys,
       metrics: this.metrics?.address(localAddress(this.redis)),
     };
     await liveness.join(announcement, lanes, START_BUDGET_MS);
@@ -154,7 +182,28 @@ export class FleetMember {
     this.beginUpkeep(buckets);
     if (config.BATON_HIBERNATE_DIR !== undefined) this.beginToHibernate(loaded, buckets, sleeping);
     this.lifecycle.onClose("membership", () => liveness.leave());
+    await this.follow(following, rollOuts, lanes);
     log.info({ worker, models: models.map(({ name, version }) => `${name}/${version}`) }, "worker ready");
+  }
+
+  /** Lets the supervisor replace this worker from now on. */
+  private async follow({ replaced, looked, onRetire }: Following, rollOuts: RollOuts, lanes: readonly Lane[]) {
+    const { redis, worker, clocks, config, lifecycle, log } = this;
+    const leaving = new AbortController();
+    lifecycle.onClose("roll-outs", () => leaving.abort());
+    rollOuts.listen(() => {
+      linger({ redis, worker, lanes, clocks, log }, leaving.signal)
+        .catch((error: unknown) => log.warn({ error: String(error) }, "the rest of the work is left to other workers"))
+        .finally(onRetire);
+    });
+    if (looked !== undefined) {
+      const { BATON_MODEL_REPOSITORY: repositories, BATON_MODELS: models, BATON_REPOSITORY_POLL_MS: everyMs } = config;
+      const look = () => lookAt(repositories, models);
+      const onChange = () => rollOuts.ask("the repository has changed");
+      void watchRepository({ loaded: looked, look, everyMs, onChange }, leaving.signal);
+    }
+    await retrying(() => forgetRefusals(redis, replaced?.worker), { budgetMs: START_BUDGET_MS });
+    void tellSupervisor({ says: "serves" });
   }
 
   private async beginToTrace(): Promise<void> {
@@ -238,7 +287,8 @@ export class FleetMember {
       return running;
     });
     const lanes = opened.flatMap(({ queue }) => lanesOf(queue));
-    declareCrashRelease({ consumer: worker, lanes, leaseMs: config.BATON_LEASE_MS, redisUrl, logLevel });
+    const release = { consumer: worker, lanes, leaseMs: config.BATON_LEASE_MS, redisUrl, logLevel };
+    void tellSupervisor({ says: "holds", release });
     this.lifecycle.onClose("lanes", async () => {
       await Promise.all(
         opened.map(async (lane) => {

@@ -9,6 +9,7 @@ import { weightBytes } from "./models/weights.js";
 import { scanRepository, type FoundModel, type ScannedModel } from "./models/scan.js";
 import { loadVersion, type LoadedTensorModel } from "./load-version.js";
 import type { WorkerConfig } from "./config.js";
+import type { ModelChoice } from "./repository/choice.js";
 import { instancePlaces, type Device, type Places, type WantedInstances } from "./devices/device.js";
 import { withoutPaths } from "./onnx/error-text.js";
 import { placementText, type Placement } from "./onnx/providers.js";
@@ -25,9 +26,17 @@ export interface LoadReport {
   readonly failed: Announcement["failed"];
 }
 
-/** @throws Error if a repository cannot be listed */
-export async function findModels(config: WorkerConfig, { gpus }: Device): Promise<readonly ScannedModel[]> {
-  return (await Promise.all(config.BATON_MODEL_REPOSITORY.map((path) => scanRepository(path, gpus)))).flat();
+/**
+ * @param choice of the models to load, and their configurations
+ * @throws Error if a repository cannot be listed
+ */
+export async function findModels(
+  config: WorkerConfig,
+  { gpus }: Device,
+  { configs }: ModelChoice,
+): Promise<readonly ScannedModel[]> {
+  const paths = config.BATON_MODEL_REPOSITORY;
+  return (await Promise.all(paths.map((path) => scanRepository(path, gpus, configs)))).flat();
 }
 
 /**
@@ -35,17 +44,19 @@ export async function findModels(config: WorkerConfig, { gpus }: Device): Promis
  * when this function returns its promise.
  *
  * @param scanned every model that the repositories hold
+ * @param choice of the models to load
  * @param onFatal runs when the thread of a loaded model hangs or dies
  */
 export async function loadModels(
   config: WorkerConfig,
   device: Device,
   scanned: readonly ScannedModel[],
+  { isWanted, named }: ModelChoice,
   onFatal: (reason: string) => void,
 ): Promise<LoadReport> {
-  const wanted = scanned.filter(({ name }) => config.BATON_MODELS?.includes(name) ?? true);
+  const wanted = scanned.filter(({ name }) => isWanted(name));
   const loaded: LoadedModel[] = [];
-  const failed: Announcement["failed"] = missing(config, scanned);
+  const failed: Announcement["failed"] = missing(named, scanned);
   const attempt = async (
     { name, figures }: { readonly name: string; readonly figures: ModelFigures },
     version: string,
@@ -92,12 +103,9 @@ export async function loadModels(
   return { loaded, failed };
 }
 
-function missing({ BATON_MODELS = [] }: WorkerConfig, scanned: readonly ScannedModel[]): Announcement["failed"] {
+function missing(named: readonly string[], scanned: readonly ScannedModel[]): Announcement["failed"] {
   const names = new Set(scanned.map(({ name }) => name));
-  return BATON_MODELS.filter((name) => !names.has(name)).map((name) => ({
-    name,
-    reason: "no repository has this model",
-  }));
+  return named.filter((name) => !names.has(name)).map((name) => ({ name, reason: "no repository has this model" }));
 }
 
 /** How many sessions hold the model's weights, and so how many batches run side by side. */

@@ -13,7 +13,11 @@ import { workerConfig, type WorkerConfig } from "./config.js";
 import { describeCard } from "./devices/card.js";
 import type { Device } from "./devices/device.js";
 import { findDevice } from "./devices/find.js";
-import { findModels, loadModels, type LoadedModel } from "./load-models.js";
+import { findModels, loadModels, type LoadedModel, type LoadReport } from "./load-models.js";
+import { chooseModels, obedience } from "./repository/choice.js";
+import { lookAt } from "./repository/look.js";
+import { lostModels } from "./repository/lost-models.js";
+import { replacedIn, tellSupervisor, type Replaced } from "./supervision/messages.js";
 
 /**
  * A model's results lie in memory outside V8's heap. By default V8 collects the whole heap whenever
@@ -26,24 +30,34 @@ import { findModels, loadModels, type LoadedModel } from "./load-models.js";
  */
 const HEAP_GROWTH = "--heap-growing-percent=400";
 
-async function serve(config: WorkerConfig, log: Logger): Promise<Lifecycle> {
+async function serve(config: WorkerConfig, log: Logger, onRetire: () => void): Promise<Lifecycle> {
   const lifecycle = new Lifecycle(log);
+  const { BATON_MODEL_CONTROL: control } = config;
+  const replaced = replacedIn(process.env);
   const onFatal = (reason: string): never => {
     log.fatal({ reason }, "model thread lost");
     process.exit(1);
   };
-  const metrics = await openMetrics(config, { role: "worker", log }, lifecycle);
+  const waitsForPort = replaced !== undefined;
+  const metrics = await openMetrics(config, { role: "worker", waitsForPort, log }, lifecycle);
+  // Before the models are read, so that no change is missed.
+  const looked = control === "poll" ? await lookAt(config.BATON_MODEL_REPOSITORY, config.BATON_MODELS) : undefined;
   const wanted = { providers: config.BATON_PROVIDERS, gpu: config.BATON_GPU };
   const device = await findDevice(wanted, log, onFatal);
-  const found = await findModels(config, device);
+  const open = async () => {
+    const { FleetMember } = await import("./fleet-member.js");
+    return new FleetMember(config, metrics, lifecycle, log);
+  };
+  const early = control === "explicit" ? await open() : undefined;
+  const wish = await early?.readWish();
+  const choice = chooseModels(config, wish);
+  const found = await findModels(config, device, choice);
   // The models' threads start while the main thread reads the rest of its program, and connects.
-  const [report, member] = await Promise.all([
-    loadModels(config, device, found, onFatal),
-    import("./fleet-member.js").then(({ FleetMember }) => new FleetMember(config, metrics, lifecycle, log)),
-  ]);
+  const [report, member] = await Promise.all([loadModels(config, device, found, choice, onFatal), early ?? open()]);
   if (metrics !== undefined) await showFigures(device, lifecycle);
   const { loaded, failed } = report;
   for (const { name, version, reason } of failed) log.error({ model: name, version, reason }, "model not loaded");
+  if (replaced !== undefined) await refuseLosses(replaced, report, wish?.number);
   for (const model of loaded) {
     const { served } = model;
     if (model.kind === "tensors" && model.inferred !== undefined) {
@@ -62,8 +76,26 @@ async function serve(config: WorkerConfig, log: Logger): Promise<Lifecycle> {
     for (const model of loaded) await closeModel(model);
   });
   setFlagsFromString(HEAP_GROWTH);
-  await member.join(report, await describeCard(device.placement, process.env));
+  const following = { replaced, obeys: obedience(wish, choice, found), onRetire, looked };
+  await member.join(report, await describeCard(device.placement, process.env), following);
   return lifecycle;
+}
+
+/** Ends the process if the worker that it is to replace serves a model that it could not load. */
+async function refuseLosses(
+  { models }: Replaced,
+  { loaded, failed }: LoadReport,
+  number: number | undefined,
+): Promise<void> {
+  const lost = lostModels(
+    models,
+    loaded.map(({ served }) => served),
+    failed,
+  );
+  if (lost.length === 0) return;
+  const reason = lost.map(({ name, reason: why }) => `'${name}' cannot be loaded any more: ${why}`).join("; ");
+  await tellSupervisor({ says: "refuses", reason, failed, ...(number !== undefined && { number }) });
+  process.exit(0);
 }
 
 /** Loaded only for a worker that shows metrics. */
@@ -82,7 +114,7 @@ async function closeModel(model: LoadedModel): Promise<void> {
 async function main(): Promise<void> {
   const { config, log } = settingsOrExit("worker", workerConfig);
   // A signal that comes while models load must not be lost: the worker closes after the start.
-  const serving = serve(config, log);
+  const serving = serve(config, log, () => process.kill(process.pid, "SIGTERM"));
   stopOnSignal(log, async () => (await serving).close());
   try {
     await serving;

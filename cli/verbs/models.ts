@@ -18,6 +18,11 @@ export function addModels(program: Command, open: OpenSession): void {
 }
 
 export function modelLines(models: Repository): string[] {
-  const rows = models.map(({ name, version = "-", state, reason = "" }) => [name, version, state, onOneLine(reason)]);
+  const rows = models.map(({ name, version = "-", state = "-", reason = "" }) => [
+    name,
+    version,
+    state,
+    onOneLine(reason),
+  ]);
   return table(["MODEL", "VERSION", "STATE", "REASON"], rows);
 }

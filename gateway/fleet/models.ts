@@ -5,6 +5,7 @@
 import type { Announcement, ServedModel } from "#shared/contract/announcement.js";
 import { InferenceError } from "#shared/errors.js";
 import { pinOf, pinText, type Pin } from "#shared/queue/address.js";
+import type { Refusal } from "#shared/queue/refusals.js";
 
 /** A model that no worker can serve, or that workers serve otherwise than announced. */
 interface FailedModel {
@@ -58,17 +59,30 @@ export interface ModelDirectory {
    * the latter.
    */
   failed(): readonly FailedModel[];
+  /** Models that workers have in their repositories and that no worker serves. */
+  idle(): readonly IdleModel[];
+  /** Why workers serve a model as it was, and not as it is now; undefined if they do not. */
+  outdated(name: string): string | undefined;
+}
+
+/** A model that clients may load. */
+export interface IdleModel {
+  readonly name: string;
+  /** Whether a client has unloaded it. */
+  readonly wasUnloaded: boolean;
 }
 
 /**
  * @param announcements of live workers
  * @param lapsed of workers that have gone lately
  * @param missed the lapsed workers that did not leave by themselves, so that they may be back soon
+ * @param refusals why workers go on with the models that they have, by their names
  */
 export function directoryOf(
   announcements: readonly Announcement[],
   lapsed: readonly Announcement[] = [],
   missed: readonly Announcement[] = lapsed,
+  refusals: ReadonlyMap<string, Refusal> = new Map(),
 ): ModelDirectory {
   const conflicts: FailedModel[] = [];
   const byName = byNameAndVersion(announcements, conflicts);
@@ -77,6 +91,9 @@ export function directoryOf(
   const failed = failedEverywhere(announcements, byName);
   const pins = byPin(announcements, missed, lapsed);
   const taken = takenTogether(announcements);
+  const idle = idleModels(announcements, byName);
+  const unloaded = new Set(idle.flatMap(({ name, wasUnloaded }) => (wasUnloaded ? [name] : [])));
+  const refused = announcements.flatMap(({ worker }) => refusals.get(worker)?.failed ?? []);
   return {
     pinned: (name, pin) => pins.get(name)?.get(pinText(pin)),
     heir: (name, { version }) => byName.get(name)?.findLast((model) => takesStatesOf(model, version)),
@@ -87,11 +104,15 @@ export function directoryOf(
       return others.sort((a, b) => compareVersions(b.version, a.version));
     },
     find: (name, version) =>
-      lookUp(byName, name, version) ?? lookUp(lately, name, version) ?? throwUnknown(failed, name, version),
+      lookUp(byName, name, version) ??
+      (unloaded.has(name) ? throwUnloaded(name) : lookUp(lately, name, version)) ??
+      throwUnknown(failed, name, version),
     takenAtOnce: (model) => (taken.has(pinnedName(model)) ? taken.get(pinnedName(model)) : model.takes),
     isServed: (model) => served.includes(model),
     all: () => served,
     failed: () => [...failed, ...conflicts],
+    idle: () => idle,
+    outdated: (name) => refused.find((failure) => failure.name === name)?.reason,
   };
 }
 
@@ -213,6 +234,19 @@ function failedEverywhere(
   return [...failures.values()];
 }
 
+/** A model is unloaded if the newest wish that a worker has read says so. */
+function idleModels(
+  announcements: readonly Announcement[],
+  byName: ReadonlyMap<string, readonly ServedModel[]>,
+): IdleModel[] {
+  const newestFirst = announcements.flatMap(({ obeys }) => obeys ?? []).sort((a, b) => b.number - a.number);
+  const idle = new Map<string, IdleModel>();
+  for (const model of newestFirst.flatMap((obeys) => obeys.idle)) {
+    if (!byName.has(model.name) && !idle.has(model.name)) idle.set(model.name, model);
+  }
+  return [...idle.values()];
+}
+
 /** Versions are decimal integers without leading zeros, of any length. */
 function compareVersions(a: string, b: string): number {
   if (a.length !== b.length) return a.length - b.length;
@@ -263,7 +297,14 @@ export function visible(
     isServed: (model) => directory.isServed(model),
     all: () => directory.all().filter(isVisible),
     failed: () => directory.failed().filter(isVisible),
+    idle: () => directory.idle().filter(isVisible),
+    outdated: (name) => (mayUse(name) ? directory.outdated(name) : undefined),
   };
+}
+
+/** @throws always */
+function throwUnloaded(name: string): never {
+  throw new InferenceError("model_unavailable", `Request for unknown model: '${name}' has no available versions`);
 }
 
 /** @throws always */

@@ -14,6 +14,7 @@ import type { QueueLimits } from "#shared/queue/admission/limits.js";
 import { REMEMBERED_MS } from "#shared/queue/keys.js";
 import { readAnnouncements, readMembers, type Members } from "#shared/queue/members.js";
 import type { LoadSum } from "#shared/queue/pieces/load.js";
+import { readRefusals, type Refusal } from "#shared/queue/refusals.js";
 import type { TraceFields } from "#shared/queue/trace-settings.js";
 import { cells } from "#shared/metrics/cells.js";
 import { dropIfSilent, type RedisClient } from "#shared/redis/connect.js";
@@ -28,6 +29,7 @@ import {
   type FleetDescription,
   type ScrapeTarget,
 } from "./describe.js";
+import type { FleetControl } from "./control.js";
 import type { GoneBack } from "./gone-back.js";
 import { historyOf, type FleetHistory } from "./history.js";
 import { directoryOf, type ModelDirectory } from "./models.js";
@@ -104,8 +106,11 @@ export class FleetWatch implements Fleet {
   #workers: readonly Announcement[] = [];
   /** Workers that have gone lately: their models are still known, and requests for these queue. */
   #lapsed: readonly Announcement[] = [];
-  /** Made from the two lists, and made again only when one of them changes. */
+  /** Why workers go on with the models that they have, as of the last version read. */
+  #refusals: ReadonlyMap<string, Refusal> = new Map<string, Refusal>();
+  /** Made from the lists and the refusals, and made again only when one of them changes. */
   #directory: ModelDirectory = directoryOf([]);
+  #control: FleetControl = { workers: [], lapsed: [], refusals: new Map() };
   /** Whether the last look has reached the server that has the registry. */
   #reachable = false;
   /** How many looks have asked for the version alone since the last whole look. */
@@ -139,6 +144,11 @@ export class FleetWatch implements Fleet {
 
   get directory(): ModelDirectory {
     return this.#directory;
+  }
+
+  /** The workers that load and unload models at a client's wish. */
+  get control(): FleetControl {
+    return this.#control;
   }
 
   /** @returns undefined if no worker has served this pin lately */
@@ -276,7 +286,7 @@ export class FleetWatch implements Fleet {
     const members = await readMembers(redis, redisNow);
     const names = [...new Set([...members.living, ...members.gone.keys()])].sort();
     const unknown = names.filter((name) => !this.#known.has(name));
-    const texts = await readAnnouncements(redis, unknown);
+    const [texts, refusals] = await Promise.all([readAnnouncements(redis, unknown), readRefusals(redis)]);
     const fetched = new Map(unknown.map((name, i) => [name, parse(name, texts[i], log)]));
     this.#known = new Map(
       names.flatMap((name) => {
@@ -284,6 +294,7 @@ export class FleetWatch implements Fleet {
         return one === undefined ? [] : [[name, one] as const];
       }),
     );
+    this.#refusals = refusals;
     // A change during these reads has a newer version, which the next look finds.
     this.#members = { ...members, version };
   }
@@ -300,15 +311,21 @@ export class FleetWatch implements Fleet {
       if (goneAt === undefined) live.push(one);
       else if (redisNow - goneAt < REMEMBERED_MS) lapsed.push(one);
     }
-    if (areSame(this.#workers, live) && areSame(this.#lapsed, lapsed)) return;
+    const { refusals } = this.#control;
+    if (areSame(this.#workers, live) && areSame(this.#lapsed, lapsed) && refusals === this.#refusals) return;
     noteSeries([...this.#workers, ...this.#lapsed], [...live, ...lapsed]);
     const left = new Set(live);
     const hasGone = this.#workers.some((worker) => !left.has(worker));
     this.#workers = live;
     this.#lapsed = lapsed;
     const departed = this.#members?.left ?? new Set<string>();
-    const missed = lapsed.filter(({ worker }) => !departed.has(worker));
-    this.#directory = directoryOf(live, lapsed, missed);
+    const replaced = new Set([...live, ...lapsed].map(({ replaces }) => replaces));
+    const isPresent = ({ worker }: Announcement) => !replaced.has(worker);
+    const workers = live.filter(isPresent);
+    const lately = lapsed.filter(isPresent);
+    const missed = lately.filter(({ worker }) => !departed.has(worker));
+    this.#control = { workers, lapsed: lately, refusals: this.#refusals };
+    this.#directory = directoryOf(workers, lately, missed, this.#refusals);
     if (hasGone) this.#settings.onGone?.();
   }
 }

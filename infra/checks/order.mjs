@@ -79,6 +79,7 @@ export const order = [
   "gateway/doors/jobs/batch-runs",
   "gateway/doors/jobs",
 
+  "worker/supervision",
   "worker/thread",
   "worker/shares",
   "worker/onnx",
@@ -92,6 +93,7 @@ export const order = [
   "worker/lane",
   "worker/liveness",
   "worker/upkeep",
+  "worker/repository",
   "worker/engine/sampling",
   "worker/engine/text",
   "worker/engine",

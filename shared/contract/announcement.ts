@@ -172,6 +172,17 @@ export const announcement = z.object({
   failed: z.array(failedModel),
   /** Of Baton. Older workers do not announce it. */
   version: z.string().optional(),
+  /** The worker whose place it has taken, which only finishes its work. Absent: none. */
+  replaces: z.string().optional(),
+  /** How it follows the fleet's wish; absent unless clients say which models are loaded. */
+  obeys: z
+    .object({
+      /** The number of the wish that it has read (`queue/wish.ts`). */
+      number: z.number().int().nonnegative(),
+      /** The models of its repository that it does not load. */
+      idle: z.array(z.object({ name: z.string(), wasUnloaded: z.boolean() })),
+    })
+    .optional(),
   /** The address of its metrics, with the port. Absent if it shows none, as older workers do. */
   metrics: z.string().optional(),
 });

@@ -3,6 +3,7 @@ import { hostname } from "node:os";
 import type { IncomingMessage } from "node:http";
 import type { Logger } from "pino";
 import { UnusableError } from "../exit.js";
+import { delay } from "../retry.js";
 import { splitList } from "../listening/browsers.js";
 import { openCertificates, type Certificates } from "./certificates.js";
 import type { Lifecycle } from "../lifecycle.js";
@@ -20,6 +21,8 @@ export interface MetricsTerms {
   /** Of the process's other listener; absent: the settings say which files there are. */
   readonly certificates?: Certificates | undefined;
   readonly role: CountedProcess["role"];
+  /** Whether the process may start before another one has left its port. Absent: it may not. */
+  readonly waitsForPort?: boolean;
   /** Whether a request without the token may read all the same. Absent: it may not. */
   readonly mayRead?: (incoming: IncomingMessage) => Promise<boolean>;
   readonly log: Logger;
@@ -33,7 +36,7 @@ export interface MetricsTerms {
  */
 export async function openMetrics(
   config: ProcessConfig,
-  { usualPort, certificates: given, role, mayRead, log }: MetricsTerms,
+  { usualPort, certificates: given, role, waitsForPort = false, mayRead, log }: MetricsTerms,
   lifecycle: Lifecycle,
 ): Promise<MetricsPlace | undefined> {
   const { BATON_METRICS_PORT: port = usualPort, BATON_METRICS_HOST: host } = config;
@@ -53,6 +56,11 @@ export async function openMetrics(
     page: () => page.text(),
     onFailure: (error: unknown) => log.error({ error: String(error) }, "the metrics cannot be shown"),
   };
+  if (waitsForPort && port !== 0) {
+    const waiting = listenWhenFree({ ...options, port }, log);
+    lifecycle.onClose("metrics", () => waiting.close());
+    return new MetricsPlace(host, port);
+  }
   const isUsual = config.BATON_METRICS_PORT === undefined;
   const listener = await listen(options, port, isUsual, log);
   lifecycle.onClose("metrics", () => listener.close());
@@ -86,4 +94,30 @@ async function listen(
         : `The metrics cannot listen on ${options.host}:${port} (${code ?? String(error)}): change BATON_METRICS_HOST or BATON_METRICS_PORT.`,
     );
   }
+}
+
+/** Time between two tries to get a port, in ms. */
+const PORT_EVERY_MS = 250;
+
+/** Listens as soon as the process before has left the port. */
+function listenWhenFree(options: ListenerOptions, log: Logger): Pick<Listener, "close"> {
+  const closing = new AbortController();
+  const opening = (async () => {
+    while (!closing.signal.aborted) {
+      try {
+        const listener = await startListener(options);
+        log.info({ host: options.host, port: listener.port }, "metrics listening");
+        return listener;
+      } catch {
+        await delay(PORT_EVERY_MS, closing.signal);
+      }
+    }
+    return undefined;
+  })();
+  return {
+    async close() {
+      closing.abort();
+      await (await opening)?.close();
+    },
+  };
 }

@@ -175,6 +175,10 @@ export const registryKeys = {
   history: "{registry}:history",
   /** hash: the settings of traces that operators have changed; see trace-settings.ts */
   tracing: "{registry}:tracing",
+  /** hash: the models that clients have asked to load and to unload; see wish.ts */
+  wish: "{registry}:wish",
+  /** hash worker → why no other process could take its place (JSON); see refusals.ts */
+  refusals: "{registry}:refusals",
   /** hash: the settings that all processes of the deployment share */
   deployment: "{registry}:deployment",
 };

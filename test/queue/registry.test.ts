@@ -1,4 +1,6 @@
 import { afterEach, describe, expect, it } from "vitest";
+import type { ServedModel } from "#shared/contract/announcement.js";
+import { pinOf } from "#shared/queue/address.js";
 import { registryKeys } from "#shared/queue/keys.js";
 import { readFleet } from "#shared/queue/admission/read-fleet.js";
 import { readMembers } from "#shared/queue/members.js";
@@ -6,7 +8,9 @@ import { announce } from "#shared/queue/work/liveness/announce.js";
 import { bury } from "#shared/queue/work/liveness/bury.js";
 import { graveOf } from "#shared/queue/work/liveness/graves.js";
 import { heartbeat, type FleetNews } from "#shared/queue/work/liveness/heartbeat.js";
-import { announcementOf } from "../fixtures/served-models.js";
+import { RedisClocks } from "#shared/redis/clock.js";
+import { lanesOfNobodyElse } from "../../worker/upkeep/linger.js";
+import { announcementOf, servedModel } from "../fixtures/served-models.js";
 import { useLab, type Lab } from "../support/queue/lab.js";
 
 const LEASE_MS = 60_000;
@@ -45,7 +49,7 @@ describe("a heartbeat", () => {
   it("tells who asks how many live, and who was silent for how long", async () => {
     await join("a");
     await join("b");
-    expect(await news(beat("a", LEASE_MS))).toEqual({ living: 2, silent: [] });
+    expect(await news(beat("a", LEASE_MS))).toEqual({ living: 2, silent: [], wish: 0 });
     const [b] = (await news(beat("a", -1)))?.silent.filter(({ worker }) => worker === "b") ?? [];
     expect(b).toEqual({ worker: "b", aliveUntil: expect.any(Number), connection: "server 1" });
     await expect.poll(async () => (await news(beat("a", 50)))?.silent.map(({ worker }) => worker)).toEqual(["b"]);
@@ -212,5 +216,40 @@ describe("what gateways read", () => {
     await bury(lab.redis, "a", { why: "ended" }, []);
     expect(await lab.redis.hkeys(registryKeys.announcements)).toEqual(["a"]);
     expect((await state(lab)).gone).toEqual(["a"]);
+  });
+});
+
+describe("the lanes of a worker that was replaced", () => {
+  const { lab } = useRegistry();
+  const serving = (worker: string, models: ServedModel[], replaces?: string) =>
+    announce(lab.redis, {
+      announcement: { ...announcementOf(models), worker, ...(replaces !== undefined && { replaces }) },
+      leaseMs: LEASE_MS,
+      connection: undefined,
+      lanes: [],
+    });
+  const old = servedModel("m", { digest: "old" });
+  const lane = { bucket: 0, model: "m", ...pinOf(old) };
+  const alone = async () => {
+    const clocks = new RedisClocks(lab.redis);
+    await clocks.read();
+    return lanesOfNobodyElse({ redis: lab.redis, worker: "a.1", lanes: [lane], clocks });
+  };
+
+  it("are read by other workers of the old files, until their place is taken, too", async () => {
+    await serving("a.1", [old]);
+    await serving("b.1", [old]);
+    await serving("a.2", [servedModel("m", { digest: "new" })], "a.1");
+    expect(await alone()).toEqual([]);
+    await serving("b.2", [servedModel("m", { digest: "new" })], "b.1");
+    expect(await alone()).toEqual([lane]);
+  });
+
+  it("are read by its successor if the files are the same", async () => {
+    await serving("a.1", [old]);
+    await serving("a.2", [old], "a.1");
+    expect(await alone()).toEqual([]);
+    await bury(lab.redis, "a.2", { why: "leaving" }, []);
+    expect(await alone()).toEqual([lane]);
   });
 });

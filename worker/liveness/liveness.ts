@@ -47,6 +47,8 @@ export interface LivenessSettings {
    * age.
    */
   readonly healthFile: string | undefined;
+  /** Called with the number of the fleet's wish, if there is one; absent if nobody follows it. */
+  readonly onWish?: ((number: number) => void) | undefined;
   /** Measures the load of the process; absent if the process tells none. */
   readonly meter?: WorkerMeter;
   readonly world?: World;
@@ -255,6 +257,7 @@ export class Liveness {
       const { news, graves, redisNow } = answer;
       if (news !== undefined) {
         this.#living = news.living;
+        if (news.wish > 0) this.#settings.onWish?.(news.wish);
         this.#look(silentIn(news, redisNow, this.#settings.leaseMs), redisNow);
       }
       this.#reclaimer.visit(graves, this.#living);

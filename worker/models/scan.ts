@@ -13,6 +13,7 @@ import { checkTree, readInside, resolveInside } from "./inside.js";
 import { readLabels, type Labels } from "./labels.js";
 import { judge } from "./validate/judge.js";
 import { LoadError } from "../thread/load-error.js";
+import { parseConfigJson } from "./pbtxt/parse-config-json.js";
 import { modelConfig } from "./pbtxt/schema.js";
 import { defaultMessage, MAX_CONFIG_BYTES } from "./pbtxt/text-format.js";
 import { genuine, readConfigText, rewriteValues, type ReadConfig } from "./validate/tutorial.js";
@@ -77,10 +78,15 @@ export type ScannedModel = FoundModel | FoundGenerator | BrokenModel;
 
 /**
  * @param gpus ids of the GPUs that this worker offers; none by default
+ * @param configs configurations as JSON, by the name of the model whose config.pbtxt each replaces
  * @returns the result for each model directory, sorted by name. Names that begin with a dot are not
  *   models: `.git`, or `..data` in a Kubernetes volume.
  */
-export async function scanRepository(repository: string, gpus: readonly number[] = []): Promise<ScannedModel[]> {
+export async function scanRepository(
+  repository: string,
+  gpus: readonly number[] = [],
+  configs: ReadonlyMap<string, string> = new Map(),
+): Promise<ScannedModel[]> {
   const root = await realpath(repository);
   const entries = await readdir(root, { withFileTypes: true });
   const models: ScannedModel[] = [];
@@ -89,7 +95,7 @@ export async function scanRepository(repository: string, gpus: readonly number[]
     if (name.startsWith(".") || !(entry.isDirectory() || entry.isSymbolicLink())) continue;
     const directory = join(root, name);
     try {
-      const model = await scanModel(root, name, gpus);
+      const model = await scanModel(root, name, gpus, configs.get(name));
       if (model !== undefined) models.push(model);
     } catch (error) {
       models.push({ kind: "broken", name, directory, error: textOf(error) });
@@ -111,6 +117,7 @@ async function scanModel(
   root: string,
   name: string,
   gpus: readonly number[],
+  given: string | undefined,
 ): Promise<FoundModel | FoundGenerator | undefined> {
   if (!isModelName(name)) {
     throw new LoadError("a model's name is 1 to 128 letters, digits, '.', '_' or '-', without '..'");
@@ -127,7 +134,7 @@ async function scanModel(
   const names = entries.map((entry) => entry.name);
   if (available.length === 0 && looksLikeGenerator(names)) {
     const facts = { directory: name, firstVersionFiles: undefined, gpus };
-    const config = generatorConfig(rewriteValues(await readConfig(directory), facts), name, gpus);
+    const config = generatorConfig(rewriteValues(await readConfig(directory, given), facts), name, gpus);
     return { kind: "generator", ...(await readGeneratorFolder(directory, name)), ...config };
   }
   const facts: DirectoryFacts = {
@@ -135,7 +142,7 @@ async function scanModel(
     firstVersionFiles: await filesOfFirst(directory, available),
     gpus,
   };
-  const { config: written, stateNames, warmUp, warnings } = rewriteValues(await readConfig(directory), facts);
+  const { config: written, stateNames, warmUp, warnings } = rewriteValues(await readConfig(directory, given), facts);
   const config = completeDefaults(written, facts);
   if (config.name !== name) {
     const rule = "directory name must equal model name";
@@ -167,8 +174,12 @@ async function scanModel(
   };
 }
 
-/** A missing config.pbtxt counts as an empty one, which is enough for an ONNX model. */
-async function readConfig(directory: string): Promise<ReadConfig> {
+/**
+ * A missing config.pbtxt counts as an empty one, which is enough for an ONNX model.
+ * @param given a configuration as JSON in place of the file
+ */
+async function readConfig(directory: string, given: string | undefined): Promise<ReadConfig> {
+  if (given !== undefined) return genuine(parseConfigJson(given));
   const source = await readInside(directory, CONFIG, MAX_CONFIG_BYTES);
   return source === undefined ? genuine(defaultMessage(modelConfig)) : readConfigText(source, CONFIG);
 }

@@ -143,7 +143,8 @@ async function clear(settings: UpkeepSettings, { pin, standing, serving }: Unser
   else log.info({ model, version }, "a version that nobody serves any more is forgotten");
 }
 
-async function hasWork(redis: RedisClient, lane: Lane): Promise<boolean> {
+/** Whether requests wait in a lane, or run. */
+export async function hasWork(redis: RedisClient, lane: Lane): Promise<boolean> {
   const { ready, queue } = laneKeys(lane);
   return (await redis.xlen(ready)) + (await redis.exists(queue)) > 0;
 }

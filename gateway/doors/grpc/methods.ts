@@ -19,7 +19,9 @@ import {
 import type { OpenGroup } from "#shared/listening/settings.js";
 import type { ProcessLog } from "../../service/observing/process-log.js";
 import type { TraceService } from "../../service/observing/trace-settings.js";
+import type { RepositoryService } from "../../service/observing/repository.js";
 import { logMembers, traceMembers } from "../kserve-http/observing.js";
+import { loadConfig } from "../kserve-http/repository.js";
 import type { Exchange } from "./exchange.js";
 import { modelInfer, type InferParts } from "./infer.js";
 import type { Leaving } from "./leaving.js";
@@ -42,6 +44,7 @@ export interface MethodParts extends InferParts {
   readonly statistics: StatisticsService;
   readonly traces: TraceService;
   readonly processLog: ProcessLog;
+  readonly repository: RepositoryService;
   /** Whether the gateway can admit requests. */
   readonly isReady: () => boolean;
   readonly serverName: string;
@@ -64,7 +67,7 @@ interface Named {
 const metadata = { api: "metadata", open: "metadata" } as const;
 const health = { api: "health", open: "health" } as const;
 const repository = { api: "model-repository" } as const;
-const control = { ...repository, otherRight: "operator" } as const;
+const control = { ...repository, right: "operator" } as const;
 const inference = { api: "inference", right: "infer", admits: true } as const;
 const memory = { api: "shared-memory" } as const;
 
@@ -102,8 +105,21 @@ export const unaryMethods: Readonly<Record<string, UnaryMethod>> = {
       return { models: repositoryIndex(exchange.models(fleet.directory), ready) };
     },
   },
-  RepositoryModelLoad: { ...control, answer: refuseControl },
-  RepositoryModelUnload: { ...control, answer: refuseControl },
+  RepositoryModelLoad: {
+    ...control,
+    async answer(asked, exchange, { repository }, client) {
+      const { model_name: model, parameters } = controlIn(asked, repository);
+      await repository.load(exchange.caller, model, loadConfig(parameters, asText), client);
+      return {};
+    },
+  },
+  RepositoryModelUnload: {
+    ...control,
+    async answer(asked, exchange, { repository }, client) {
+      await repository.unload(exchange.caller, controlIn(asked, repository).model_name, client);
+      return {};
+    },
+  },
   SystemSharedMemoryStatus: { ...memory, answer: () => ({ regions: {} }) },
   SystemSharedMemoryRegister: { ...memory, answer: refuseSharedMemory },
   SystemSharedMemoryUnregister: { ...memory, answer: refuseSharedMemory },
@@ -157,9 +173,31 @@ function refuseRepository(name: string): void {
   if (name !== "") throw fixedError("unsupported", "repositoryName");
 }
 
-function refuseControl(asked: Message): never {
-  refuseRepository((asked as { repository_name: string }).repository_name);
-  throw new InferenceError("unavailable", fixedError("unsupported", "modelControl").message);
+interface ControlAsked {
+  readonly repository_name: string;
+  readonly model_name: string;
+  readonly parameters: Readonly<Record<string, ControlParameter>>;
+}
+
+interface ControlParameter {
+  readonly parameter_choice?: string;
+  readonly string_param?: string;
+}
+
+/** @throws InferenceError if workers load and unload models by themselves */
+function controlIn(asked: Message, { isExplicit }: RepositoryService): ControlAsked {
+  const control = asked as ControlAsked;
+  refuseRepository(control.repository_name);
+  if (!isExplicit) throw new InferenceError("unavailable", fixedError("unsupported", "modelControl").message);
+  return control;
+}
+
+function asText(name: string, { parameter_choice: choice, string_param: text = "" }: ControlParameter): string {
+  if (choice === "string_param") return text;
+  throw new InferenceError(
+    "invalid_argument",
+    `invalid value type for load parameter '${name}', expected string_param.`,
+  );
 }
 
 function refuseSharedMemory(): never {

@@ -19,14 +19,8 @@ export interface GrpcServices {
 /** Reads the files, which takes some tens of milliseconds. */
 export function loadServices(): GrpcServices {
   const files = ["inference.proto", "health.proto"].map((name) => fileURLToPath(new URL(name, import.meta.url)));
-  const definitions = loadSync(files, {
-    keepCase: true,
-    longs: Number,
-    enums: String,
-    defaults: true,
-    oneofs: true,
-    bytes: Buffer,
-  });
+  const terms = { keepCase: true, longs: Number, enums: String, defaults: true, oneofs: true, bytes: Buffer };
+  const definitions = loadSync(files, terms);
   const inference = serviceOf(definitions, INFERENCE);
   const raw = { requestDeserialize: asIs, responseSerialize: asIs };
   return {

@@ -67,7 +67,7 @@ export const repositoryShape = () =>
     z.strictObject({
       name: z.string(),
       version: z.string().optional(),
-      state: z.enum(["READY", "UNAVAILABLE"]),
+      state: z.enum(["READY", "UNAVAILABLE"]).optional(),
       reason: z.string().optional(),
     }),
   );
@@ -205,7 +205,7 @@ const repositoryEndpoints = ["/v2/repository/index", "/v2/repository/:repository
   repository({
     method: "POST",
     path,
-    does: "Lists all models, also models that no worker could load.",
+    does: "Lists all models, also models that no worker could load, or has loaded.",
     body: "application/json",
     mayBeEmpty: true,
     answers: { 200: { says: "The versions of all models with their states.", shape: repositoryShape } },

@@ -13,6 +13,7 @@ const extensions = [
   "classification",
   "sequence",
   "model_repository",
+  "model_repository(unload_dependents)",
   "schedule_policy",
   "model_configuration",
   "binary_tensor_data",
@@ -64,12 +65,20 @@ export function isServerReady(directory: ModelDirectory, admissionWorks: boolean
 
 /** @param readyOnly leaves out the models that no worker could load */
 export function repositoryIndex(directory: ModelDirectory, readyOnly: boolean): object[] {
-  const ready = directory.all().map(({ name, version }) => ({ name, version, state: "READY" }));
+  const ready = directory.all().map(({ name, version }) => {
+    const reason = directory.outdated(name);
+    return { name, version, state: "READY", ...(reason !== undefined && { reason }) };
+  });
   if (readyOnly) return ready;
   const served = new Set(ready.map(({ name, version }) => `${name}/${version}`));
   const unavailable = directory
     .failed()
     .filter(({ name, version }) => !served.has(`${name}/${version}`))
     .map(({ name, version, reason }) => ({ name, version, state: "UNAVAILABLE", reason }));
-  return [...ready, ...unavailable];
+  const known = new Set(unavailable.map(({ name }) => name));
+  const idle = directory
+    .idle()
+    .filter(({ name }) => !known.has(name))
+    .map(({ name, wasUnloaded }) => (wasUnloaded ? { name, state: "UNAVAILABLE", reason: "unloaded" } : { name }));
+  return [...ready, ...unavailable, ...idle];
 }

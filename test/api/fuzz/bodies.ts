@@ -185,6 +185,16 @@ const byEnd: readonly (readonly [end: string, Bodies])[] = [
       wrong: fc.constantFrom("yes", 5, [], {}).map((ready) => ({ body: JSON.stringify({ ready }) })),
     },
   ],
+  ...["/load", "/unload"].map(
+    (end) =>
+      [
+        end,
+        {
+          good: fc.constantFrom({ body: "" }, { body: "{}" }, { body: '{"parameters":{}}' }),
+          wrong: fc.constantFrom("yes", 5, []).map((parameters) => ({ body: JSON.stringify({ parameters }) })),
+        },
+      ] as const,
+  ),
   [
     "/state",
     {

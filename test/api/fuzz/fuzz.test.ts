@@ -30,11 +30,11 @@ const ENOUGH = 60;
 const TRITONS_500 = ["data_shape_mismatch", "model_error"];
 /**
  * Operations that cannot succeed here: no job of this tenant was set aside, a deployment without
- * keys administers none, a tenant sees no settings and changes none, and no seed draws the hash in
- * the name of a console's file.
+ * keys administers none, a tenant sees no settings and changes none, workers load their models by
+ * themselves, and no seed draws the hash in the name of a console's file.
  */
 const NEVER_SUCCEED =
-  /^(?:POST \/v2\/dead\/\{id\}\/retry|GET \/console\/\{file|POST \/v2\/(?:logging|(?:models\/\{model\}\/)?trace)|\w+ \/v2\/(?:keys|settings|tenants|tickets|usage))\b/;
+  /^(?:POST \/v2\/dead\/\{id\}\/retry|GET \/console\/\{file|POST \/v2\/(?:logging|repository\/models|(?:models\/\{model\}\/)?trace)|\w+ \/v2\/(?:keys|settings|tenants|tickets|usage))\b/;
 
 const served = useFleet({
   jobs: 1,

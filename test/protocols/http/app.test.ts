@@ -50,6 +50,7 @@ describe("server and model metadata", () => {
           "classification",
           "sequence",
           "model_repository",
+          "model_repository(unload_dependents)",
           "schedule_policy",
           "model_configuration",
           "binary_tensor_data",

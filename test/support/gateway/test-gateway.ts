@@ -14,6 +14,7 @@ import { isGeneration } from "../../../gateway/admission/inference.js";
 import { buildApp, type AppOptions } from "../../../gateway/app.js";
 import { directoryOf } from "../../../gateway/fleet/models.js";
 import { defaultLimits } from "../../../gateway/formats/limits.js";
+import { RepositoryService } from "../../../gateway/service/observing/repository.js";
 import { startServer, type RunningServer, type ServerOptions } from "../../../gateway/server.js";
 import type { ServedModel } from "#shared/contract/announcement.js";
 import { announcementOf, echoModels, generatorModel, servedModel } from "../../fixtures/served-models.js";
@@ -72,6 +73,12 @@ export class TestGateway {
         inferLater: () => Promise.reject(new Error("this gateway keeps no outcomes")),
         generate: (request) => this.#generate(generationOf(request)),
       },
+      // No worker follows a client's wish, so that the service refuses before it asks Redis.
+      repository: new RepositoryService({
+        redis: undefined as never,
+        fleet: { control: { workers: [], lapsed: [], refusals: new Map() } },
+        hasTenantHeader: false,
+      }),
       isReady: () => true,
       limits: defaultLimits,
       serverName: "baton",

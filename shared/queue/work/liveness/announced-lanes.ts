@@ -7,6 +7,7 @@ import { lanesOf } from "../lane.js";
 
 /** The fields in use here: the announcement of another version of Baton may have other fields. */
 const announced = z.object({
+  replaces: z.string().optional(),
   models: z.array(
     z.object({
       name: z.string(),
@@ -23,6 +24,12 @@ export type AnnouncedModel = z.infer<typeof announced>["models"][number];
 export function announcedModels(text: string | null | undefined): AnnouncedModel[] {
   const parsed = announced.safeParse(typeof text === "string" ? parse(text) : undefined);
   return parsed.success ? parsed.data.models : [];
+}
+
+/** @returns the worker whose place this worker has taken; undefined if it has taken none */
+export function announcedReplaces(text: string | null | undefined): string | undefined {
+  const parsed = announced.safeParse(typeof text === "string" ? parse(text) : undefined);
+  return parsed.data?.replaces;
 }
 
 /**

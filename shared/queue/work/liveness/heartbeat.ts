@@ -41,6 +41,8 @@ export interface Silent {
 export interface FleetNews {
   readonly living: number;
   readonly silent: readonly Silent[];
+  /** The number of the fleet's wish (`wish.ts`); 0 if there is none, or the worker did not ask. */
+  readonly wish: number;
 }
 
 export type BeatAnswer =
@@ -60,18 +62,18 @@ const script = defineScript(
   new URL("./heartbeat.lua", import.meta.url),
   (reply): BeatAnswer => {
     if (!Array.isArray(reply)) return { said: "noted", redisNow: integer(reply), graves: [], news: undefined };
-    const [now, said, living, graves, silent] = list(reply);
+    const [now, said, living, graves, silent, wish] = list(reply);
     const redisNow = integer(now);
     if (word(said, answers) === "unknown") return { said: "unknown", redisNow };
     return {
       said: "noted",
       redisNow,
       graves: datedGraves(list(graves).map(text)),
-      news: { living: integer(living), silent: triples(list(silent).map(text)) },
+      news: { living: integer(living), silent: triples(list(silent).map(text)), wish: Number(text(wish)) },
     };
   },
   {
-    keys: ["workers", "graves", "announcements", "connections", "reports"],
+    keys: ["workers", "graves", "announcements", "connections", "reports", "wish"],
     args: ["worker", "leaseMs", "silentMs", "connection", "load", { report: ["field", "figures"] }],
   },
 );

@@ -19,14 +19,6 @@ export interface CrashRelease {
   readonly logLevel: string;
 }
 
-/**
- * Tells the supervisor, after the lanes are open. The worker sends no other message to its
- * supervisor.
- */
-export function declareCrashRelease(release: CrashRelease): void {
-  process.send?.(release);
-}
-
 /** How long the supervisor tries, in ms. After that, the other workers have noticed the silence. */
 const BUDGET_MS = 1_000;
 

@@ -1,0 +1,80 @@
+/**
+ * A worker that asks its supervisor for a roll-out: a second process loads the models anew beside
+ * this process, and takes its place. This process goes on if the second process cannot load a
+ * model, and tells the fleet why.
+ */
+import type { Logger } from "pino";
+import { registryKeys } from "#shared/queue/keys.js";
+import { noteRefusal, readRefusals } from "#shared/queue/refusals.js";
+import type { RedisClient } from "#shared/redis/connect.js";
+import { retrying } from "#shared/retry.js";
+import { tellSupervisor, type RollOutRefusal, type SupervisorMessage } from "../supervision/messages.js";
+
+export interface RollOutSettings {
+  readonly redis: RedisClient;
+  readonly worker: string;
+  /** The number of the wish that the worker obeys; undefined if it follows none. */
+  readonly number: number | undefined;
+  readonly log: Logger;
+}
+
+/** How long the worker tries to note a refusal, in ms. */
+const NOTE_BUDGET_MS = 20_000;
+
+export class RollOuts {
+  readonly #settings: RollOutSettings;
+  /** The number of the wish for which the worker has asked last. */
+  #asked: number;
+
+  constructor(settings: RollOutSettings) {
+    this.#settings = settings;
+    this.#asked = settings.number ?? Infinity;
+  }
+
+  /**
+   * Hears the supervisor from now on.
+   * @param onRetire called once another process has taken the worker's place
+   */
+  listen(onRetire: () => void): void {
+    process.on("message", (message: SupervisorMessage) => {
+      if (message.says === "retire") onRetire();
+      else void this.#goOn(message);
+    });
+  }
+
+  /** @param number of the fleet's wish */
+  wished(number: number): void {
+    if (number <= this.#asked) return;
+    this.#asked = number;
+    this.ask("the models that clients want have changed");
+  }
+
+  ask(why: string): void {
+    const { log } = this.#settings;
+    if (process.send === undefined) log.warn({ why }, "the models cannot be loaded anew: the worker has no supervisor");
+    else log.info({ why }, "the models are loaded anew in another process");
+    void tellSupervisor({ says: "rollOut" });
+  }
+
+  async #goOn({ number, reason, failed }: RollOutRefusal): Promise<void> {
+    const { redis, worker, log } = this.#settings;
+    log.error({ reason, failed }, "the models could not be loaded anew; the worker goes on");
+    // A process that died has not said which wish it read: it was this one, or a later one.
+    const refusal = { number: number ?? (this.#asked === Infinity ? undefined : this.#asked), reason, failed };
+    if (number !== undefined) this.#asked = Math.max(this.#asked, number);
+    try {
+      await retrying(() => noteRefusal(redis, worker, refusal), { budgetMs: NOTE_BUDGET_MS });
+    } catch (error) {
+      log.warn({ error: String(error) }, "the fleet could not be told why");
+    }
+  }
+}
+
+/** Forgets why nobody could take the place of workers that are gone, or whose place is taken. */
+export async function forgetRefusals(redis: RedisClient, replaced: string | undefined): Promise<void> {
+  const noted = [...(await readRefusals(redis)).keys()];
+  if (noted.length === 0) return;
+  const living = await redis.zmscore(registryKeys.workers, ...noted);
+  const over = noted.filter((worker, i) => living[i] === null || worker === replaced);
+  if (over.length > 0) await redis.hdel(registryKeys.refusals, ...over);
+}
