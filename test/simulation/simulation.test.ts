@@ -20,7 +20,7 @@ const found: Readonly<Record<string, number>> = {
   "waiting steps are taken in the wrong order": 1,
   "a dead worker's entries are not taken": 1,
   "an outcome lost by NATS is not looked up": 3,
-  "a result counts after its request has expired, by the short script": 80,
+  "a result counts after its request has expired, by the short script": 126,
 };
 
 /** Seeds that have found a fault of the product. The faults are mended. */
