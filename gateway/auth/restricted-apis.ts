@@ -21,7 +21,7 @@ export const tritonApis = [
 
 type TritonApi = (typeof tritonApis)[number];
 
-/** `none` for a path that does nothing of Triton's; nobody can restrict it. */
+/** `none` for a path that does nothing of Triton's, which stays open. */
 export type Api = TritonApi | "none";
 
 /** How the protocols name a restricted part, and the header that it asks for. */

@@ -232,7 +232,7 @@ export class StoredRuns implements RunLog {
   }
 
   /**
-   * Without an answer from Redis the checkpoint is only missing, so nobody waits for it. A request
+   * Without an answer from Redis the checkpoint is only missing, so no run waits for it. A request
    * that may have ended its worker gets one at each run: so it comes to its last run alone.
    */
   #keep({ held, checkpoint }: Again): void {

@@ -145,7 +145,7 @@ export function healthOf(isServing: boolean): Health {
   return { status: isServing ? "SERVING" : "NOT_SERVING" };
 }
 
-/** Who may ask for the services and messages: whoever may ask for the server's metadata. */
+/** Who may ask for the services and messages: callers who may ask for the server's metadata. */
 export const reflectionAccess: Access = metadata;
 
 /** Who may call ModelStreamInfer. */
