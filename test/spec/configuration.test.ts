@@ -14,7 +14,7 @@ const extra = `
 optimization { eager_batching: true }
 instance_group { host_policy: "one" kind: KIND_CPU }
 `;
-const unknown = "dynamic_batching { } model_transaction_policy { decoupled: true } instance_group { passive: true }";
+const unknown = `dynamic_batching { } model_repository_agents { agents { name: "checksum" } } instance_group { passive: true }`;
 /** Triton's own tests begin a state like this, from a file of four bytes for any type. */
 const fromFile = `
   initial_state: { name: "state init" data_type: TYPE_STRING dims: [ 1 ] data_file: "input_state_data" }`;
@@ -50,7 +50,7 @@ describe("a configuration that is not obeyed", () => {
       expect.objectContaining({
         name: "echo-int32",
         reason: expect.stringMatching(
-          /instance_group\[0\]\.passive is not supported: .*model_transaction_policy\.decoupled is not supported: /,
+          /instance_group\[0\]\.passive is not supported: .*model_repository_agents\.agents is not supported: /,
         ) as unknown,
       }),
     ]);
