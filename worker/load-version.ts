@@ -19,6 +19,7 @@ import type { Placement } from "./onnx/providers.js";
 import { compareWithCpu } from "./tensors/compare.js";
 import { startModel, type ModelHost } from "./tensors/host.js";
 import type { TensorOptions } from "./tensors/protocol.js";
+import { filesOf } from "./models/weights.js";
 import { samplesOf } from "./tensors/samples.js";
 import { servedOf, servingOf, unsupported, type ServingModel } from "./tensors/serving.js";
 import { runSamples, warmUp } from "./tensors/warm-up.js";
@@ -76,7 +77,11 @@ export async function loadVersion(
     // One after the other, because two sessions on a GPU must not open at the same time.
     for (const options of further) others.push(await startModel(options, onFatal));
     const printed = configJson(complete);
-    const digest = await digestOf(JSON.stringify(configJson({ ...complete, instance_group: found.groups })), file);
+    const text = JSON.stringify(configJson({ ...complete, instance_group: found.groups }));
+    // Weights beside the file are part of it where old answers are kept. Elsewhere the digest stays
+    // as it was, since sequences are pinned to it.
+    const isCached = complete.response_cache?.enable === true;
+    const digest = await digestOf(text, isCached ? await filesOf(file) : [file]);
     const { initialStates } = found;
     const facts = servingOf(complete, host.graph, { initialStates, constants });
     const serving = { ...facts, version, host, ...(others.length > 0 && { others }) };
@@ -138,8 +143,8 @@ export function fileName(
  *
  * @param file the default file
  */
-async function digestOf(config: string, file: string): Promise<string> {
+async function digestOf(config: string, files: readonly string[]): Promise<string> {
   const hash = createHash("sha256").update(config);
-  for await (const chunk of createReadStream(file)) hash.update(chunk as Buffer);
+  for (const file of files) for await (const chunk of createReadStream(file)) hash.update(chunk as Buffer);
   return hash.digest("hex");
 }

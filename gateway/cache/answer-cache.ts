@@ -37,6 +37,8 @@ const PATIENCE_MS = 200;
 const REST_MS = 1_000;
 /** An answer that takes more than this part of a place would drop too many others. */
 const LARGEST_PART = 1 / 8;
+/** Requests with more bytes of inputs run each time: to digest them would hold up other clients. */
+const MOST_INPUT_BYTES = 4_194_304;
 /** Most answers on their way into the cache, and their bytes. Further answers are not kept. */
 const KEEPING = { answers: 16, bytes: 16_777_216 };
 
@@ -62,6 +64,10 @@ export class AnswerCache {
     const since = performance.now();
     const { model, tenant, trace } = request;
     const counts = cacheCountsOf(model);
+    if (since < this.#restsUntil || bytesOf(request) > MOST_INPUT_BYTES) {
+      counts.missed(0);
+      return inner.infer(request);
+    }
     const digest = answerDigest(request);
     const place = { digest, bucket: bucketOf(model.name, tenant, digest, this.#settings.buckets) };
     const found = await this.#find(request, place);
@@ -79,7 +85,6 @@ export class AnswerCache {
   }
 
   async #find(request: InferenceRequest, place: CachePlace): Promise<Found> {
-    if (performance.now() < this.#restsUntil) return { said: "skip" };
     try {
       const asking = this.#lookUp(request, place);
       if (await within(PATIENCE_MS, asking)) {
@@ -147,4 +152,8 @@ export class AnswerCache {
       // The next equal request runs, too.
     }
   }
+}
+
+function bytesOf({ inputs }: InferenceRequest): number {
+  return inputs.reduce((sum, { data }) => sum + data.length, 0);
 }

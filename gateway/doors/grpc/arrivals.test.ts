@@ -36,6 +36,15 @@ describe("the memory of a call's messages", () => {
     }
   });
 
+  it("is held by a client that sends its only message and does not end its side, for a time", () => {
+    const memory = new BodyMemory(8 * MiB);
+    const arrivals = new Arrivals(memory.room({ tenant: "" }), 4 * MiB, true);
+    arrivals.receive(large);
+    expect([arrivals.isComing, arrivals.isLate(performance.now() + 1_000, 1_000)]).toEqual([false, true]);
+    arrivals.handled();
+    expect(arrivals.isLate(performance.now() + 1_000, 1_000)).toBe(false);
+  });
+
   it("counts both forms of a message that was compressed", async () => {
     const { memory, arrivals } = open();
     const packed = gzipSync(Buffer.alloc(3 * MiB));

@@ -26,23 +26,33 @@ export class Arrivals {
   /** Bytes of the last message that are still to come. */
   #left = 0;
   #held = 0;
-  /** Since when a message is coming that is not whole; undefined if there is none. */
+  /**
+   * Since when a message is coming that is not whole, or that its handler cannot get yet; undefined
+   * if there is none.
+   */
   #since: number | undefined;
   /** How many messages the handler has and has not taken. */
   #given = 0;
   /** Gives the handler its next message. */
   #next: (() => void) | undefined;
   #isOver = false;
+  readonly #isSingle: boolean;
+  #isHandled = false;
 
-  /** @param most bytes of a message, before and after it is inflated */
-  constructor(room: BodyRoom, most: number) {
+  /**
+   * @param most bytes of a message, before and after it is inflated
+   * @param isSingle whether the call has one message, which its handler gets when the client has
+   * ended its side
+   */
+  constructor(room: BodyRoom, most: number, isSingle = false) {
     this.#room = room;
     this.#most = most;
+    this.#isSingle = isSingle;
   }
 
   /** Whether a message is coming that is not whole. */
   get isComing(): boolean {
-    return this.#since !== undefined;
+    return this.#head.length > 0;
   }
 
   /**
@@ -63,7 +73,7 @@ export class Arrivals {
       }
       if (this.#head.length === HEAD_BYTES && this.#left === 0) this.#end();
     }
-    if (this.#head.length > 0) this.#since ??= performance.now();
+    if (this.isComing || (this.#isSingle && !this.#isHandled)) this.#since ??= performance.now();
     this.#resize();
   }
 
@@ -76,7 +86,8 @@ export class Arrivals {
 
   #end(): void {
     this.#head.length = 0;
-    this.#since = undefined;
+    // A client that does not end its side would hold the memory for as long as it likes.
+    if (!this.#isSingle) this.#since = undefined;
     const whole = this.#messages.at(-1);
     if (whole !== undefined) this.#packed.push(whole);
   }
@@ -115,12 +126,19 @@ export class Arrivals {
    * @param give does so
    */
   give(give: () => void): void {
-    if (this.#given > 0 && this.#held > uncountedBytes) {
+    if (!this.#isSingle && this.#given > 0 && this.#held > uncountedBytes) {
       this.#next = give;
       return;
     }
     this.#given++;
     give();
+  }
+
+  /** The call is at its handler, so its only message has come. */
+  handled(): void {
+    if (!this.#isSingle) return;
+    this.#isHandled = true;
+    this.#since = undefined;
   }
 
   /** The handler has taken the oldest of its messages. */

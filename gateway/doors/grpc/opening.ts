@@ -24,6 +24,8 @@ export interface MethodTerms {
   readonly access: Access;
   /** Longest message. */
   readonly mostBytes: number;
+  /** Whether a call has any number of messages. */
+  readonly takesMany: boolean;
 }
 
 /** Metadata of a call, in bytes, as for the head of a request. */
@@ -37,6 +39,7 @@ export function exchangeOf({ metadata }: { readonly metadata: Metadata }): Excha
   const exchange = exchanges.get(metadata);
   if (exchange === undefined) throw new TypeError("the call has not been opened");
   exchange.isHandled = true;
+  exchange.arrivals?.handled();
   return exchange;
 }
 
@@ -47,7 +50,7 @@ export function opener(
 ): ServerInterceptor {
   return ({ path }, call) => {
     const { sessions, bodies, ...others } = terms();
-    const { access, mostBytes } = termsOf(path) ?? {};
+    const { access, mostBytes, takesMany } = termsOf(path) ?? {};
     let exchange: Exchange | undefined;
     return new ServerInterceptingCall(call, {
       start: (next) =>
@@ -68,7 +71,7 @@ export function opener(
             });
             judge(opened, access).then(() => {
               if (opened.hasEnded) return;
-              opened.arrivals = new Arrivals(bodies.room(opened.bodyOwner), mostBytes ?? 0);
+              opened.arrivals = new Arrivals(bodies.room(opened.bodyOwner), mostBytes ?? 0, takesMany !== true);
               sessions.follow(call, opened.arrivals, refuse);
               proceed(metadata);
             }, refuse);

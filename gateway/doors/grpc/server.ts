@@ -75,7 +75,7 @@ const MOST_CONNECTIONS = 10_000;
 const MOST_STREAMS = 100;
 const BACKLOG = 4_096;
 const HANDSHAKE_MS = 10_000;
-/** Most bytes of a question of reflection, which names a service, a message or a file. */
+/** Most bytes of a question of reflection or health, which names a service, or a file. */
 const QUESTION_BYTES = 4_096;
 /** Once the grace of a stopping gateway is over, its last statuses have so long to leave, in ms. */
 const LAST_WORDS_MS = 500;
@@ -122,11 +122,14 @@ export async function startGrpc(given: GrpcTerms): Promise<RunningGrpc> {
   });
   server.addService(services.health, {
     Check: unaryCall(healthCheck, terms),
-    Watch: heldCall(terms, (call: HealthWatcher) => health.add(call)),
+    Watch: heldCall(terms, (call: HealthWatcher, { arrivals }) => {
+      arrivals?.taken();
+      health.add(call);
+    }),
   });
   const reflection = terms.reflects ? await import("./reflection.js") : undefined;
   const endReflection = reflection?.reflect(server, services, (path, answer) => {
-    methods.set(path, { access: reflectionAccess, mostBytes: QUESTION_BYTES });
+    methods.set(path, { access: reflectionAccess, mostBytes: QUESTION_BYTES, takesMany: true });
     return heldCall(terms, answer);
   });
   enlargeWindows(server);
@@ -164,11 +167,13 @@ function methodTerms({ inference, health }: GrpcServices, { parts: { limits } }:
   const { controlBytes, binaryBytes } = limits;
   const terms = new Map<string, MethodTerms>();
   for (const [name, access] of Object.entries(unaryMethods)) {
-    terms.set(pathOf(inference, name), { access, mostBytes: name === "ModelInfer" ? binaryBytes : controlBytes });
+    const mostBytes = name === "ModelInfer" ? binaryBytes : controlBytes;
+    terms.set(pathOf(inference, name), { access, mostBytes, takesMany: false });
   }
-  terms.set(pathOf(inference, "ModelStreamInfer"), { access: streamAccess, mostBytes: binaryBytes });
+  const stream = { access: streamAccess, mostBytes: binaryBytes, takesMany: true };
+  terms.set(pathOf(inference, "ModelStreamInfer"), stream);
   for (const name of ["Check", "Watch"]) {
-    terms.set(pathOf(health, name), { access: healthCheck, mostBytes: controlBytes });
+    terms.set(pathOf(health, name), { access: healthCheck, mostBytes: QUESTION_BYTES, takesMany: false });
   }
   return terms;
 }

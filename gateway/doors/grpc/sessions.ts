@@ -24,6 +24,11 @@ const PREFACE_MS = 10_000;
 
 /** How long a client may read nothing while bytes of an answer wait for it, in ms. */
 const STALL_MS = 30_000;
+/**
+ * A message counts as unread until the connection has taken all of it, so a large one may take
+ * longer: a ms for so many bytes.
+ */
+const SLOWEST_BYTES = 1_024;
 /** How long a message may take to arrive, in ms, as over HTTP. */
 const MESSAGE_MS = 120_000;
 /** A connection without a large message for so long, in ms, gives its large window back. */
@@ -158,7 +163,7 @@ export class Sessions {
     const before = this.#unread.get(stream);
     if (bytes === 0) this.#unread.delete(stream);
     else if (before?.bytes !== bytes) this.#unread.set(stream, { bytes, since: now });
-    else if (now - before.since >= STALL_MS) stream.close(constants.NGHTTP2_CANCEL);
+    else if (now - before.since >= STALL_MS + bytes / SLOWEST_BYTES) stream.close(constants.NGHTTP2_CANCEL);
   }
 
   #forget(stream: ServerHttp2Stream): void {

@@ -163,7 +163,8 @@ export class StreamInfer {
   #refuse(error: unknown, part: Exchange): void {
     const fault = this.#fault(error, { id: part.messageId });
     part.end(codeOf(error));
-    void this.#inOrder(this.#isOrdered ? ALL : undefined, async () => fault);
+    const ended = this.#inFlight.begin(undefined);
+    void this.#inOrder(this.#isOrdered ? ALL : undefined, async () => fault).finally(ended);
   }
 
   async #infer(request: ReadCall, part: Exchange): Promise<void> {
