@@ -31,7 +31,7 @@ export function chooseModels({ BATON_MODELS, BATON_LOAD_MODELS }: ChoiceSettings
 }
 
 /**
- * Whether a worker must load its models anew. It need not for a wish that has been taken back since,
+ * Whether a worker must load its models anew. It need not for a wish that has been taken back,
  * if the wish that holds again asks for what the worker does already.
  * @param read the wish that the worker obeys
  * @param serves the names of its models

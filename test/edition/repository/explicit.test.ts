@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { noteWish } from "#shared/queue/admission/note-wish.js";
 import { settleWish } from "#shared/queue/admission/settle-wish.js";
 import { registryKeys } from "#shared/queue/keys.js";
-import { connectRedis } from "#shared/redis/connect.js";
+import { connectRedis, whenReady } from "#shared/redis/connect.js";
 import { GrpcClient, type Message } from "../../protocols/grpc/client.js";
 import { root } from "../../support/fleet/root.js";
 import { useFleet } from "../../support/fleet/use-fleet.js";
@@ -175,6 +175,7 @@ describe("a fleet whose clients load models", () => {
     const { url } = running.fleet.redis;
     const redis = connectRedis({ url, name: "test", log: silentLog });
     try {
+      await whenReady(redis, new AbortController().signal);
       const number = await noteWish(redis, "simple", { isLoaded: true, config: "{" }, "bad");
       const newcomer = await running.fleet.addWorker();
       expect(newcomer.logged("model not loaded")).toBe(1);
