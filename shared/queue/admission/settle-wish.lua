@@ -1,7 +1,7 @@
 -- settle-wish.lua: note what became of a wish for a model, unless a client has wished something
--- else since. A wish that workers could not fulfil gives way to the last that they have fulfilled; if
--- there is none, the settings of the workers hold again. The number of the whole wish grows then,
--- because a worker that has just started may have read the wish that is taken back.
+-- else since. A wish that workers could not fulfil gives way to the last that they have fulfilled;
+-- if there is none, the settings of the workers hold again. The number of the whole wish grows
+-- then: a worker that has just started may have read the wish that is taken back.
 --   KEYS.wish         hash; see wish.ts
 --   ARGV.model
 --   ARGV.number       of the change
