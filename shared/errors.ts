@@ -262,6 +262,7 @@ export const errorKinds = {
     texts: {
       stopping: "the gateway is stopping",
       loading: "no worker serves the model as asked yet; the workers go on to load it",
+      unloading: "a worker still serves the model; the workers go on to unload it",
       webSocketStopping: "this gateway is stopping",
       workerStopping: "the worker is stopping",
       tokenizer: "the tokenizer has failed",

@@ -47,6 +47,7 @@ import { Liveness } from "./liveness/liveness.js";
 import { WorkerMeter } from "./liveness/load.js";
 import { StepTraces } from "./trace/step-traces.js";
 import { watchRepository, lookAt } from "./repository/look.js";
+import { isBehind } from "./repository/choice.js";
 import { forgetRefusals, RollOuts } from "./repository/roll-outs.js";
 import { tellSupervisor, type Replaced } from "./supervision/messages.js";
 import { hibernateWhileOpen } from "./upkeep/hibernate.js";
@@ -83,6 +84,8 @@ export class FleetMember {
   private readonly exclusive = new Exclusive();
   private readonly clocks: RedisClocks;
   private readonly outageGuard: OutageGuard;
+  /** The wish that the worker obeys; undefined if it follows none. */
+  private wish: Wish | undefined;
   /** Undefined if the worker makes no traces. */
   private tracer: Tracer | undefined;
 
@@ -122,7 +125,8 @@ export class FleetMember {
   /** Reads which models clients want. The worker loads its models after that. */
   async readWish(): Promise<Wish> {
     await whenReady(this.redis, AbortSignal.timeout(START_BUDGET_MS));
-    return retrying(() => readWish(this.redis), { budgetMs: START_BUDGET_MS });
+    this.wish = await retrying(() => readWish(this.redis), { budgetMs: START_BUDGET_MS });
+    return this.wish;
   }
 
   /**
@@ -146,7 +150,14 @@ export class FleetMember {
     const readingClocks = this.clocks.watch(leaving.signal);
     this.lifecycle.onClose("clocks", () => readingClocks);
     const { replaced, obeys } = following;
-    const rollOuts = new RollOuts({ redis: this.redis, worker, number: obeys?.number, log });
+    const serves = new Set(loaded.map(({ served }) => served.name));
+    const rollOuts = new RollOuts({
+      redis: this.redis,
+      worker,
+      number: obeys?.number,
+      isBehind: (wish) => this.wish === undefined || isBehind(config, { read: this.wish, serves }, wish),
+      log,
+    });
     const liveness = new Liveness({
       onWish: (number) => rollOuts.wished(number),
       redis: this.redis,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Announcement } from "#shared/contract/announcement.js";
 import { announcementOf, servedModel } from "../../test/fixtures/served-models.js";
-import { isExplicit, isInRepository, loadState, type FleetControl } from "./control.js";
+import { isExplicit, loadState, unloadState, type FleetControl } from "./control.js";
 
 function worker(name: string, number: number, models: string[], failed: Announcement["failed"] = []): Announcement {
   const obeys = { number, idle: [{ name: "idle", wasUnloaded: false }] };
@@ -26,7 +26,7 @@ describe("the load of a model", () => {
   it.each<[string, FleetControl, object]>([
     ["waits while there is no worker", fleet([]), { is: "pending" }],
     ["waits for a worker that knows it", fleet([worker("a", 4, ["m"])]), { is: "pending" }],
-    ["has ended with the first worker", fleet([worker("a", 4, []), worker("b", 5, ["m"])]), { is: "served" }],
+    ["has ended with the first worker", fleet([worker("a", 4, []), worker("b", 5, ["m"])]), { is: "fulfilled" }],
     [
       "waits for the others after a failure",
       fleet([worker("a", 4, []), worker("b", 5, [], [{ name: "m", reason: "bad" }])]),
@@ -54,8 +54,31 @@ describe("the load of a model", () => {
 
   it("is for fleets that obey, also while their only worker starts again", () => {
     const gone = { ...fleet([]), lapsed: [worker("a", 5, ["m"])] };
-    expect([isExplicit(gone), isInRepository(gone, "m"), isInRepository(gone, "idle")]).toEqual([true, true, true]);
-    expect(isInRepository(gone, "other")).toBe(false);
+    expect(isExplicit(gone)).toBe(true);
     expect(isExplicit(fleet([announcementOf([servedModel("m")])]))).toBe(false);
+  });
+});
+
+describe("the unload of a model", () => {
+  it.each<[string, FleetControl, object]>([
+    ["has ended where nobody serves it", fleet([worker("a", 4, ["n"])]), { is: "fulfilled" }],
+    ["waits for a worker that serves it", fleet([worker("a", 4, ["m"]), worker("b", 5, [])]), { is: "pending" }],
+    [
+      "waits for the others after a refusal",
+      fleet([worker("a", 4, ["m"]), worker("b", 4, ["m"])], ["a"]),
+      { is: "pending" },
+    ],
+    [
+      "has failed if a worker goes on with it",
+      fleet([worker("a", 4, ["m"]), worker("b", 5, [])], ["a"]),
+      { is: "failed", reason: refusal.reason },
+    ],
+    [
+      "has failed if it was loaded again",
+      fleet([worker("a", 6, ["m"])]),
+      { is: "failed", reason: "it has been loaded again since" },
+    ],
+  ])("%s", (_, control, state) => {
+    expect(unloadState(control, "m", 5)).toEqual(state);
   });
 });

@@ -22,8 +22,25 @@ export async function noteRefusal(redis: RedisClient, worker: string, noted: Ref
   await redis.set(registryKeys.version, `${worker} ${Date.now()}`);
 }
 
-/** Reads the refusals by their workers, of which some may be gone. */
+/**
+ * Reads the refusals by their workers, of which some may be gone. A worker of another version of
+ * Baton may have noted one that cannot be read: it is passed over, because a mere reason must stop
+ * neither a gateway nor a worker.
+ */
 export async function readRefusals(redis: RedisClient): Promise<ReadonlyMap<string, Refusal>> {
   const noted = Object.entries(await redis.hgetall(registryKeys.refusals));
-  return new Map(noted.map(([worker, text]) => [worker, refusal.parse(JSON.parse(text))]));
+  return new Map(
+    noted.flatMap(([worker, text]) => {
+      const read = refusalIn(text);
+      return read === undefined ? [] : [[worker, read] as const];
+    }),
+  );
+}
+
+function refusalIn(text: string): Refusal | undefined {
+  try {
+    return refusal.parse(JSON.parse(text));
+  } catch {
+    return undefined;
+  }
 }

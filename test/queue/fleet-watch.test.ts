@@ -55,6 +55,15 @@ describe("a gateway's view of the fleet", () => {
     await expect.poll(() => seen(fleet)).toBe("unknown");
   });
 
+  it("passes over a refusal that it cannot read", async () => {
+    const noted = { reason: "bad", failed: [] };
+    await lab.redis.hset(registryKeys.refusals, { a: "{", b: JSON.stringify({ why: 1 }), c: JSON.stringify(noted) });
+    await join("a");
+    const fleet = await watch();
+    expect(seen(fleet)).toBe("served");
+    expect([...fleet.control.refusals]).toEqual([["c", noted]]);
+  });
+
   it("notices that the last worker has died though nobody is left to declare it dead", async () => {
     await join("a", 500);
     const fleet = await watch();

@@ -1,13 +1,14 @@
 import { describe, expect, it } from "vitest";
-import { chooseModels, obedience } from "./choice.js";
+import type { NumberedWish } from "#shared/queue/wish.js";
+import { chooseModels, isBehind, obedience } from "./choice.js";
 
 const settings = { BATON_MODELS: undefined, BATON_LOAD_MODELS: ["a", "b"] };
 const names = ["a", "b", "c", "d"];
 const wish = {
   number: 7,
   models: new Map([
-    ["b", { isLoaded: false }],
-    ["c", { isLoaded: true, config: "{}" }],
+    ["b", { isLoaded: false, number: 6 }],
+    ["c", { isLoaded: true, config: "{}", number: 7 }],
   ]),
 };
 
@@ -46,5 +47,26 @@ describe("the models that a worker loads", () => {
       ],
     });
     expect(obedience(undefined, chooseModels(settings, undefined), scanned)).toBeUndefined();
+  });
+});
+
+describe("a worker that learns of another number", () => {
+  const changed = (name: string, now?: NumberedWish) => {
+    const models = new Map<string, NumberedWish>(wish.models);
+    if (now === undefined) models.delete(name);
+    else models.set(name, now);
+    return { number: 9, models };
+  };
+
+  it.each<[string, ReturnType<typeof changed>, string[], boolean]>([
+    ["goes on if all is as it has read it", { ...wish, number: 9 }, ["a", "c"], false],
+    ["loads a model again", changed("c", { isLoaded: true, number: 8 }), ["a", "c"], true],
+    ["hears of an unload", changed("d", { isLoaded: false, number: 8 }), ["a", "c"], true],
+    ["goes on without a model that it could not load", changed("c"), ["a"], false],
+    ["unloads a model that shall not be there", changed("c"), ["a", "c"], true],
+    ["loads a model as it was wished before", changed("c", { isLoaded: true, number: 3 }), ["a"], true],
+    ["loads a model of its settings again", changed("b"), ["a", "c"], true],
+  ])("%s", (_, now, serves, isTrue) => {
+    expect(isBehind(settings, { read: wish, serves: new Set(serves) }, now)).toBe(isTrue);
   });
 });

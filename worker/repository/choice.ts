@@ -30,6 +30,25 @@ export function chooseModels({ BATON_MODELS, BATON_LOAD_MODELS }: ChoiceSettings
   return { isWanted, named: [...names].filter(isWanted), configs: new Map(configs) };
 }
 
+/**
+ * Whether a worker must load its models anew. It need not for a wish that has been taken back,
+ * if the wish that holds again asks for what the worker does already.
+ * @param read the wish that the worker obeys
+ * @param serves the names of its models
+ */
+export function isBehind(
+  settings: ChoiceSettings,
+  { read, serves }: { readonly read: Wish; readonly serves: ReadonlySet<string> },
+  wish: Wish,
+): boolean {
+  const { isWanted } = chooseModels(settings, wish);
+  return [...new Set([...read.models.keys(), ...wish.models.keys()])].some((name) => {
+    const before = read.models.get(name)?.number;
+    const now = wish.models.get(name)?.number;
+    return before !== now && ((now ?? 0) > read.number || isWanted(name) || serves.has(name));
+  });
+}
+
 /** @returns what the announcement says about the wish; undefined without a wish */
 export function obedience(
   wish: Wish | undefined,

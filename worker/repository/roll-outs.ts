@@ -5,7 +5,8 @@
  */
 import type { Logger } from "pino";
 import { registryKeys } from "#shared/queue/keys.js";
-import { noteRefusal, readRefusals } from "#shared/queue/refusals.js";
+import { noteRefusal } from "#shared/queue/refusals.js";
+import { readWish, type Wish } from "#shared/queue/wish.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import { retrying } from "#shared/retry.js";
 import { tellSupervisor, type RollOutRefusal, type SupervisorMessage } from "../supervision/messages.js";
@@ -15,11 +16,13 @@ export interface RollOutSettings {
   readonly worker: string;
   /** The number of the wish that the worker obeys; undefined if it follows none. */
   readonly number: number | undefined;
+  /** Whether the models must be loaded anew to obey this wish. */
+  readonly isBehind: (wish: Wish) => boolean;
   readonly log: Logger;
 }
 
-/** How long the worker tries to note a refusal, in ms. */
-const NOTE_BUDGET_MS = 20_000;
+/** How long the worker tries to note a refusal, or to read a wish, in ms. */
+const BUDGET_MS = 20_000;
 
 export class RollOuts {
   readonly #settings: RollOutSettings;
@@ -46,6 +49,19 @@ export class RollOuts {
   wished(number: number): void {
     if (number <= this.#asked) return;
     this.#asked = number;
+    void this.#compare();
+  }
+
+  /** The number also grows when a wish is taken back that this worker has never obeyed. */
+  async #compare(): Promise<void> {
+    const { redis, isBehind, log } = this.#settings;
+    try {
+      const wish = await retrying(() => readWish(redis), { budgetMs: BUDGET_MS });
+      this.#asked = Math.max(this.#asked, wish.number);
+      if (!isBehind(wish)) return;
+    } catch (error) {
+      log.warn({ error: String(error) }, "the fleet's wish could not be read");
+    }
     this.ask("the models that clients want have changed");
   }
 
@@ -63,7 +79,7 @@ export class RollOuts {
     const refusal = { number: number ?? (this.#asked === Infinity ? undefined : this.#asked), reason, failed };
     if (number !== undefined) this.#asked = Math.max(this.#asked, number);
     try {
-      await retrying(() => noteRefusal(redis, worker, refusal), { budgetMs: NOTE_BUDGET_MS });
+      await retrying(() => noteRefusal(redis, worker, refusal), { budgetMs: BUDGET_MS });
     } catch (error) {
       log.warn({ error: String(error) }, "the fleet could not be told why");
     }
@@ -72,7 +88,7 @@ export class RollOuts {
 
 /** Forgets why nobody could take the place of workers that are gone, or whose place is taken. */
 export async function forgetRefusals(redis: RedisClient, replaced: string | undefined): Promise<void> {
-  const noted = [...(await readRefusals(redis)).keys()];
+  const noted = Object.keys(await redis.hgetall(registryKeys.refusals));
   if (noted.length === 0) return;
   const living = await redis.zmscore(registryKeys.workers, ...noted);
   const over = noted.filter((worker, i) => living[i] === null || worker === replaced);

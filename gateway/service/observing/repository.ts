@@ -2,15 +2,16 @@
  * Loads and unloads models at a client's wish, for all workers of the fleet. The wish lies in
  * Redis; each worker follows it by a roll-out of its process, and the answer waits for the fleet.
  */
+import { randomUUID } from "node:crypto";
 import { fixedError, InferenceError } from "#shared/errors.js";
 import { noteWish } from "#shared/queue/admission/note-wish.js";
-import { takeBackWish } from "#shared/queue/admission/take-back-wish.js";
-import type { ModelWish } from "#shared/queue/wish.js";
+import { settleWish } from "#shared/queue/admission/settle-wish.js";
+import { isModelName, type ModelWish } from "#shared/queue/wish.js";
 import type { RedisClient } from "#shared/redis/connect.js";
-import { delay } from "#shared/retry.js";
-import { askRedis, changeInRedis } from "../../admission/ask-redis.js";
+import { delay, retrying, within } from "#shared/retry.js";
+import { changeInRedis } from "../../admission/ask-redis.js";
 import type { Client } from "../../admission/inference.js";
-import { isExplicit, isInRepository, loadState, type FleetControl } from "../../fleet/control.js";
+import { isExplicit, loadState, unloadState, type FleetControl, type WishState } from "../../fleet/control.js";
 import type { Caller } from "../caller.js";
 import { needOperator } from "./operators.js";
 
@@ -23,6 +24,13 @@ export interface RepositoryTerms {
 
 /** How long an answer waits for the fleet, in ms. The workers go on without the client. */
 const MOST_MS = 300_000;
+/**
+ * How long the gateway itself waits for the fleet, in ms, so that a wish that fails late is taken
+ * back, too.
+ */
+const OUTCOME_MS = 1_800_000;
+/** How long the gateway tries to note an outcome, in ms. */
+const SETTLE_BUDGET_MS = 60_000;
 /** Time between two looks at the fleet that the gateway knows, in ms. */
 const EVERY_MS = 50;
 
@@ -49,29 +57,25 @@ export class RepositoryService {
     config: string | undefined,
     client: Pick<Client, "hasLeft">,
   ): Promise<void> {
-    const { redis, fleet } = this.#terms;
     this.#need(caller, model);
-    if (!isInRepository(fleet.control, model)) throw failedLoad(model, "failed to poll from model repository");
-    const wish: ModelWish = { isLoaded: true, ...(config !== undefined && { config }) };
-    const noted = await changeInRedis(() => noteWish(redis, model, wish));
-    const state = await this.#until(client, () => {
-      const now = loadState(fleet.control, model, noted.number);
-      return now.is === "pending" ? undefined : now;
-    });
+    // Only workers know which models their folders have by now.
+    if (!isModelName(model)) throw failed("load", model, "failed to poll from model repository");
+    const wish = { isLoaded: true, ...(config !== undefined && { config }) };
+    const state = await this.#wish(model, wish, loadState, client);
     if (state === undefined) throw fixedError("unavailable", "loading");
-    if (state.is !== "failed") return;
-    await askRedis(() => takeBackWish(redis, model, noted));
-    throw failedLoad(model, state.reason);
+    if (state.is === "failed") throw failed("load", model, state.reason);
   }
 
-  /** Resolves once no worker serves the model, or the client has waited long enough. */
+  /**
+   * Resolves once no worker serves the model.
+   * @throws InferenceError with the reason if a worker goes on to serve it
+   */
   async unload(caller: Caller, model: string, client: Pick<Client, "hasLeft">): Promise<void> {
-    const { redis, fleet } = this.#terms;
     this.#need(caller, model);
-    if (!isInRepository(fleet.control, model)) return;
-    await changeInRedis(() => noteWish(redis, model, { isLoaded: false }));
-    const isServed = () => fleet.control.workers.some(({ models }) => models.some(({ name }) => name === model));
-    await this.#until(client, () => (isServed() ? undefined : true));
+    if (!isModelName(model)) return;
+    const state = await this.#wish(model, { isLoaded: false }, unloadState, client);
+    if (state === undefined) throw fixedError("unavailable", "unloading");
+    if (state.is === "failed") throw failed("unload", model, state.reason);
   }
 
   /** @throws InferenceError if the caller may not load models */
@@ -80,18 +84,42 @@ export class RepositoryService {
     caller.needModel({ model, version: undefined });
   }
 
-  /** @returns undefined if the time is over, or the client has left */
-  async #until<T>(client: Pick<Client, "hasLeft">, look: () => T | undefined): Promise<T | undefined> {
+  /** @returns what became of the wish; undefined if the time is over, or the client has left */
+  async #wish(
+    model: string,
+    wish: ModelWish,
+    look: typeof loadState,
+    client: Pick<Client, "hasLeft">,
+  ): Promise<WishState | undefined> {
+    const { redis, fleet } = this.#terms;
+    const id = randomUUID();
+    const number = await changeInRedis(() => noteWish(redis, model, wish, id));
+    const outcome = this.#outcome(model, number, () => look(fleet.control, model, number));
     const until = performance.now() + MOST_MS;
-    while (!client.hasLeft && performance.now() < until) {
-      const seen = look();
-      if (seen !== undefined) return seen;
+    while (!client.hasLeft && performance.now() < until) if (await within(EVERY_MS, outcome)) return outcome;
+    return undefined;
+  }
+
+  /**
+   * Waits for the fleet, whether or not the client does, and takes back a wish that has failed, so
+   * that it does not hinder later ones. Never rejects.
+   */
+  async #outcome(model: string, number: number, look: () => WishState): Promise<WishState | undefined> {
+    const until = performance.now() + OUTCOME_MS;
+    while (performance.now() < until) {
+      const state = look();
+      if (state.is !== "pending") {
+        const settled = { model, number, isFulfilled: state.is === "fulfilled" };
+        // Without Redis the next wish for the model takes the place of this one.
+        await retrying(() => settleWish(this.#terms.redis, settled), { budgetMs: SETTLE_BUDGET_MS }).catch(() => false);
+        return state;
+      }
       await delay(EVERY_MS);
     }
     return undefined;
   }
 }
 
-function failedLoad(model: string, reason: string): InferenceError {
-  return new InferenceError("invalid_argument", `failed to load '${model}', ${reason}`);
+function failed(action: string, model: string, reason: string): InferenceError {
+  return new InferenceError("invalid_argument", `failed to ${action} '${model}', ${reason}`);
 }

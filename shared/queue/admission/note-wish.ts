@@ -2,23 +2,18 @@
 import { registryKeys } from "../keys.js";
 import { wishText, type ModelWish } from "../wish.js";
 import type { RedisClient } from "../../redis/connect.js";
-import { defineScript, integer, list, text } from "../../redis/script.js";
+import { defineScript, integer } from "../../redis/script.js";
 
-export interface NotedWish {
-  readonly number: number;
-  /** The field of the model before the change; empty if there was none. */
-  readonly before: string;
-}
+const script = defineScript(new URL("./note-wish.lua", import.meta.url), integer, {
+  keys: ["wish"],
+  args: ["model", "wish", "id"],
+  durable: true,
+});
 
-const script = defineScript(
-  new URL("./note-wish.lua", import.meta.url),
-  (reply): NotedWish => {
-    const [number, before] = list(reply);
-    return { number: integer(number), before: text(before) };
-  },
-  { keys: ["wish"], args: ["model", "wish"], durable: true },
-);
-
-export function noteWish(redis: RedisClient, model: string, wish: ModelWish): Promise<NotedWish> {
-  return script(redis, registryKeys, { model, wish: wishText(wish) });
+/**
+ * @param id of the wish; a repeated call has the same
+ * @returns the number of the change
+ */
+export function noteWish(redis: RedisClient, model: string, wish: ModelWish, id: string): Promise<number> {
+  return script(redis, registryKeys, { model, wish: wishText(wish), id });
 }

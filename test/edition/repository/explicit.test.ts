@@ -1,9 +1,15 @@
 /** Workers whose models clients load and unload, for the whole fleet. */
-import { readFileSync, writeFileSync } from "node:fs";
+import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { noteWish } from "#shared/queue/admission/note-wish.js";
+import { settleWish } from "#shared/queue/admission/settle-wish.js";
+import { registryKeys } from "#shared/queue/keys.js";
+import { connectRedis, whenReady } from "#shared/redis/connect.js";
 import { GrpcClient, type Message } from "../../protocols/grpc/client.js";
+import { root } from "../../support/fleet/root.js";
 import { useFleet } from "../../support/fleet/use-fleet.js";
+import { silentLog } from "../../support/silent.js";
 import { until } from "../../support/until.js";
 import { add, simple } from "../ask.js";
 import { control, index, maxBatchSize, versions } from "./ask.js";
@@ -28,6 +34,14 @@ describe("a fleet whose clients load models", () => {
     workerEnv: { BATON_MODEL_CONTROL: "explicit", BATON_LOAD_MODELS: "simple" },
   });
   const urls = () => running.fleet.urls as readonly [string, string];
+  const configOf = (model: string) => join(running.fleet.folder, "models", model, "config.pbtxt");
+  /** Makes a model unfit to be loaded. @returns mends it */
+  const breakModel = (model: string) => {
+    const own = readFileSync(configOf(model), "utf8");
+    writeFileSync(configOf(model), `${own}\nno_such_field: 1\n`);
+    return () => writeFileSync(configOf(model), own);
+  };
+  const wishFor = (model: string) => running.redis.hget(registryKeys.wish, model);
   const unloaded = { name: "accumulate", state: "UNAVAILABLE", reason: "unloaded" };
 
   it("serves the models of its settings at first, and lists the others", async () => {
@@ -74,13 +88,11 @@ describe("a fleet whose clients load models", () => {
   });
 
   it("says why a model cannot be loaded, and serves what it has served", async () => {
-    const config = join(running.fleet.folder, "models", "accumulate", "config.pbtxt");
-    const own = readFileSync(config, "utf8");
-    writeFileSync(config, `${own}\nno_such_field: 1\n`);
+    const mend = breakModel("accumulate");
     const { status, error } = await control(running.url, "load", "accumulate");
     expect([status, error]).toEqual([400, expect.stringMatching(/^failed to load 'accumulate', .*no_such_field/)]);
     expect(await add(running.url, { sequence: 1, value: 1 })).toMatchObject({ status: 200, output: 11 });
-    writeFileSync(config, own);
+    mend();
 
     const wrong = await control(running.url, "load", "simple", { config: '{"max_batch": 3}' });
     const text =
@@ -92,7 +104,11 @@ describe("a fleet whose clients load models", () => {
   it("refuses what it cannot do by name", async () => {
     expect(await control(running.url, "load", "nothing")).toEqual({
       status: 400,
-      error: "failed to load 'nothing', failed to poll from model repository",
+      error: "failed to load 'nothing', no repository has this model",
+    });
+    expect(await control(running.url, "load", ".nothing")).toEqual({
+      status: 400,
+      error: "failed to load '.nothing', failed to poll from model repository",
     });
     expect(await control(running.url, "load", "simple", { "file:1/model.onnx": "AA==", config: "{}" })).toEqual({
       status: 501,
@@ -104,6 +120,72 @@ describe("a fleet whose clients load models", () => {
     });
     expect(await control(running.url, "load", "simple", { config: {} })).toMatchObject({ status: 400 });
     expect(await control(running.url, "unload", "nothing")).toEqual({ status: 200, error: "" });
+  });
+
+  it("loads a model that was copied in, also after a load that has failed, and unloads it", async () => {
+    cpSync(join(root, "infra/models/chain"), join(running.fleet.folder, "models", "chain"), { recursive: true });
+    const mend = breakModel("chain");
+    const { status, error } = await control(running.url, "load", "chain");
+    expect([status, error]).toEqual([400, expect.stringMatching(/^failed to load 'chain', .*no_such_field/)]);
+    expect(await wishFor("chain")).toBeNull();
+    expect(await control(running.url, "unload", "chain")).toEqual({ status: 200, error: "" });
+    const idle = { ...unloaded, name: "chain" };
+    await until(async () =>
+      (await index(running.url)).some((one) => one.name === "chain" && one.reason === idle.reason),
+    );
+    expect(await control(running.url, "load", "chain")).toMatchObject({ status: 400 });
+    mend();
+    expect(await control(running.url, "load", "chain")).toEqual({ status: 200, error: "" });
+    expect(await versions(running.url, "chain")).toEqual(["1"]);
+    expect(await control(running.url, "unload", "chain")).toEqual({ status: 200, error: "" });
+    expect(await versions(running.url, "chain")).toEqual([]);
+  });
+
+  it("takes back a load that fails after its client has left", async () => {
+    const before = await wishFor("accumulate");
+    const leaving = new AbortController();
+    const url = `${running.url}/v2/repository/models/accumulate/load`;
+    const body = JSON.stringify({ parameters: { config: '{"max_batch": 3}' } });
+    const asked = fetch(url, { method: "POST", body, signal: leaving.signal });
+    await until(async () => (await wishFor("accumulate")) !== before);
+    leaving.abort();
+    await expect(asked).rejects.toThrow();
+    await until(async () => (await wishFor("accumulate")) === before);
+  });
+
+  it("goes back to the last load that went well if two fail at once", async () => {
+    const before = await wishFor("accumulate");
+    const both = await Promise.all(urls().map((url) => control(url, "load", "accumulate", { config: '{"a": 3}' })));
+    expect(both.map(({ status }) => status)).toEqual([400, 400]);
+    expect(await wishFor("accumulate")).toBe(before);
+  });
+
+  it("says why a model cannot be unloaded, and serves it", async () => {
+    const before = await wishFor("simple");
+    const mend = breakModel("accumulate");
+    const { status, error } = await control(running.url, "unload", "simple");
+    mend();
+    const why = /^failed to unload 'simple', 'accumulate' cannot be loaded any more: .*no_such_field/;
+    expect([status, error]).toEqual([400, expect.stringMatching(why)]);
+    expect(await simple(running.url, 2)).toMatchObject({ status: 200, output: 4 });
+    expect(await wishFor("simple")).toBe(before);
+  });
+
+  it("mends a worker that has started with a wish that is then taken back", async () => {
+    const { url } = running.fleet.redis;
+    const redis = connectRedis({ url, name: "test", log: silentLog });
+    try {
+      await whenReady(redis, new AbortController().signal);
+      const number = await noteWish(redis, "simple", { isLoaded: true, config: "{" }, "bad");
+      const newcomer = await running.fleet.addWorker();
+      expect(newcomer.logged("model not loaded")).toBe(1);
+      await settleWish(redis, { model: "simple", number, isFulfilled: false });
+      await until(() => newcomer.logged("worker ready") === 2);
+      expect(newcomer.logged("model not loaded")).toBe(1);
+      expect(await simple(running.url, 2)).toMatchObject({ status: 200, output: 4 });
+    } finally {
+      redis.disconnect();
+    }
   });
 
   it("takes two loads at once", async () => {
