@@ -118,6 +118,9 @@ it(
   scale.timeoutMs,
 );
 
-it("leaves nothing in Redis when it has ended", async () => {
-  await expect.poll(() => running.redis.keys("run:*"), { timeout: 20_000 }).toEqual([]);
+it("leaves nothing in Redis but checkpoints of workers that died behind a commit, which lapse", async () => {
+  const left = await running.redis.keys("run:*");
+  const lives = await Promise.all(left.map((key) => running.redis.pttl(key)));
+  expect(left.length).toBeLessThan(scale.workerKills * 4);
+  for (const ms of lives) expect(ms).toBeGreaterThan(0);
 });
