@@ -164,7 +164,8 @@ export class StreamInfer {
     const fault = this.#fault(error, { id: part.messageId });
     part.end(codeOf(error));
     const ended = this.#inFlight.begin(undefined);
-    void this.#inOrder(this.#isOrdered ? ALL : undefined, async () => fault).finally(ended);
+    const sent = this.#inOrder(this.#isOrdered ? ALL : undefined, () => Promise.resolve(fault));
+    void sent.finally(ended);
   }
 
   async #infer(request: ReadCall, part: Exchange): Promise<void> {
