@@ -125,18 +125,20 @@ function rollOut(): void {
 
 /** A newcomer that hangs must not hinder all later roll-outs. */
 async function hurry(child: Child): Promise<void> {
-  const [log, { watchLoading }] = await Promise.all([
-    openLog(serving?.release),
-    import("./supervision/watch-loading.js"),
-  ]);
+  const { watchLoading } = await import("./supervision/watch-loading.js");
   watchLoading({
     isLoading: () => child === coming && serving !== undefined,
-    onLate: (minutes) => log.warn({ minutes }, "the process with the new models still loads them"),
+    onLate: (minutes) => void sayLate(minutes),
     onOver: (minutes) => {
       child.refusal = { reason: `the models were not loaded within ${minutes} minutes`, failed: [] };
       child.process.kill("SIGKILL");
     },
   });
+}
+
+async function sayLate(minutes: number): Promise<void> {
+  const log = await openLog(serving?.release);
+  log.warn({ minutes }, "the process with the new models still loads them");
 }
 
 function takePlace(child: Child): void {

@@ -4,7 +4,7 @@ import { watchLoading } from "./watch-loading.js";
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-/** What a watch says of a process that loads for so many minutes. */
+/** The lines of a watch over a process that loads for so many minutes. */
 function said(minutes: number): string[] {
   const lines: string[] = [];
   let hasLoaded = false;
