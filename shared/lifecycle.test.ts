@@ -27,19 +27,36 @@ describe("Lifecycle", () => {
 
 describe("stopOnSignal", () => {
   const before = [...process.listeners("SIGINT"), ...process.listeners("SIGTERM")];
+  const added = () => process.listeners("SIGINT").find((one) => !before.includes(one));
   afterEach(() => {
     vi.restoreAllMocks();
     for (const signal of ["SIGINT", "SIGTERM"] as const)
-      for (const added of process.listeners(signal)) if (!before.includes(added)) process.off(signal, added);
+      for (const one of process.listeners(signal)) if (!before.includes(one)) process.off(signal, one);
   });
 
   it("takes the echo of a signal for the same one, and a later signal for impatience", async () => {
     const exit = vi.spyOn(process, "exit").mockImplementation(() => undefined as never);
     const stop = vi.fn(() => new Promise<void>(() => undefined));
     stopOnSignal(pino({ level: "silent" }), stop);
-    const interrupt = process.listeners("SIGINT").find((one) => !before.includes(one));
+    const interrupt = added();
     interrupt?.("SIGINT");
     interrupt?.("SIGINT");
+    expect(stop).toHaveBeenCalledOnce();
+    expect(exit).not.toHaveBeenCalled();
+    await delay(350);
+    interrupt?.("SIGINT");
+    expect(exit).toHaveBeenCalledWith(1);
+  });
+
+  it("takes a signal for the first one if the process stops already by itself", async () => {
+    const exit = vi.spyOn(process, "exit").mockImplementation(() => undefined as never);
+    const stop = vi.fn(() => new Promise<void>(() => undefined));
+    const leave = stopOnSignal(pino({ level: "silent" }), stop);
+    leave("replaced");
+    await delay(350);
+    const interrupt = added();
+    interrupt?.("SIGINT");
+    leave("replaced");
     expect(stop).toHaveBeenCalledOnce();
     expect(exit).not.toHaveBeenCalled();
     await delay(350);

@@ -41,15 +41,14 @@ export class Lifecycle {
  * Runs `stop` once and exits 0: at the first SIGTERM or SIGINT, or when a parent process with a
  * channel to this process goes away. A second signal exits 1 at once, unless it repeats the first:
  * Ctrl-C reaches a whole process group, and a supervisor passes the signal on.
+ * @returns stops without a signal. The next signal is still the first, which spares what closes.
  */
-export function stopOnSignal(log: Logger, stop: () => Promise<void>): void {
-  let stoppingSince: number | undefined;
+export function stopOnSignal(log: Logger, stop: () => Promise<void>): (why: string) => void {
+  let signalledAt: number | undefined;
+  let isStopping = false;
   const begin = (why: string) => {
-    if (stoppingSince !== undefined) {
-      if (performance.now() - stoppingSince > ECHO_MS) process.exit(1);
-      return;
-    }
-    stoppingSince = performance.now();
+    if (isStopping) return;
+    isStopping = true;
     log.info({ why }, "stopping");
     stop().then(
       () => process.exit(0),
@@ -59,9 +58,15 @@ export function stopOnSignal(log: Logger, stop: () => Promise<void>): void {
       },
     );
   };
-  process.on("SIGTERM", () => begin("SIGTERM"));
-  process.on("SIGINT", () => begin("SIGINT"));
-  if (process.send !== undefined) process.on("disconnect", () => begin("parent gone"));
+  const hear = (why: string) => {
+    if (signalledAt !== undefined && performance.now() - signalledAt > ECHO_MS) process.exit(1);
+    signalledAt ??= performance.now();
+    begin(why);
+  };
+  process.on("SIGTERM", () => hear("SIGTERM"));
+  process.on("SIGINT", () => hear("SIGINT"));
+  if (process.send !== undefined) process.on("disconnect", () => hear("parent gone"));
+  return begin;
 }
 
 /**

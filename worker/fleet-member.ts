@@ -299,7 +299,12 @@ export class FleetMember {
     });
     const lanes = opened.flatMap(({ queue }) => lanesOf(queue));
     const release = { consumer: worker, lanes, leaseMs: config.BATON_LEASE_MS, redisUrl, logLevel };
-    void tellSupervisor({ says: "holds", release });
+    const models = loaded.map(({ served: { name, version: number }, isOnGpu = false }) => ({
+      name,
+      version: number,
+      isOnGpu,
+    }));
+    void tellSupervisor({ says: "holds", release, models });
     this.lifecycle.onClose("lanes", async () => {
       await Promise.all(
         opened.map(async (lane) => {

@@ -19,6 +19,10 @@ export type LoadedModel = (LoadedTensorModel | LoadedGenerator) & {
   readonly loadMs?: number;
   /** What the configuration says of the model's figures; undefined until it has loaded. */
   readonly figures?: ModelFigures;
+  /** Whether an instance runs on a GPU. */
+  readonly isOnGpu?: boolean;
+  /** Why the model does not run at its preferred places; absent if it does. */
+  readonly fallback?: string;
 };
 
 export interface LoadReport {
@@ -135,19 +139,18 @@ async function onFirst(
   load: (places: Places) => Promise<LoadedModel>,
 ): Promise<LoadedModel> {
   const [first, ...others] = alternatives;
-  const warnings: string[] = [];
+  const fallbacks: string[] = [];
   let places = first;
   for (const next of others) {
     try {
-      return placed(await load(places), places, warnings);
+      return placed(await load(places), places, fallbacks);
     } catch (error) {
       const reason = error instanceof Error ? withoutPaths(error.message) : String(error);
-      const unlike = `it could not be loaded on ${placesText(places)}: ${reason}`;
-      warnings.push(`it runs on ${placesText(next)}, since ${unlike}`);
+      fallbacks.push(`it could not be loaded on ${placesText(places)}: ${reason}`);
       places = next;
     }
   }
-  return placed(await load(places), places, warnings);
+  return placed(await load(places), places, fallbacks);
 }
 
 function placesText(places: Places): string {
@@ -155,19 +158,19 @@ function placesText(places: Places): string {
 }
 
 /** Adds the place of the model's first instance and its warnings to the announcement. */
-function placed(
-  loaded: LoadedModel,
-  [
+function placed(loaded: LoadedModel, places: Places, fallbacks: readonly string[]): LoadedModel {
+  const [
     {
       providers: [provider],
       gpu,
     },
-  ]: Places,
-  added: readonly string[],
-): LoadedModel {
+  ] = places;
+  const added = fallbacks.map((why) => `it runs on ${placesText(places)}, since ${why}`);
   const warnings = [...(loaded.served.warnings ?? []), ...added];
   const placement = { provider, ...(gpu !== undefined && { gpu }) };
-  return { ...loaded, served: { ...loaded.served, placement, ...(warnings.length > 0 && { warnings }) } };
+  const served = { ...loaded.served, placement, ...(warnings.length > 0 && { warnings }) };
+  const isOnGpu = places.some((place) => place.gpu !== undefined);
+  return { ...loaded, served, isOnGpu, ...(fallbacks.length > 0 && { fallback: fallbacks.join("; ") }) };
 }
 
 function generatorSettings(config: WorkerConfig, { turns }: Device, placement: Placement): GeneratorSettings {

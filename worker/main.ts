@@ -14,10 +14,11 @@ import { describeCard } from "./devices/card.js";
 import type { Device } from "./devices/device.js";
 import { findDevice } from "./devices/find.js";
 import { findModels, loadModels, type LoadedModel, type LoadReport } from "./load-models.js";
+import type { ScannedModel } from "./models/scan.js";
 import { chooseModels, obedience } from "./repository/choice.js";
 import { lookAt } from "./repository/look.js";
 import { lostModels } from "./repository/lost-models.js";
-import { replacedIn, tellSupervisor, type Replaced } from "./supervision/messages.js";
+import { BESIDE, replacedIn, tellSupervisor, type Replaced } from "./supervision/messages.js";
 
 /**
  * A model's results lie in memory outside V8's heap. By default V8 collects the whole heap whenever
@@ -38,7 +39,7 @@ async function serve(config: WorkerConfig, log: Logger, onRetire: () => void): P
     log.fatal({ reason }, "model thread lost");
     process.exit(1);
   };
-  const waitsForPort = replaced !== undefined;
+  const waitsForPort = process.env[BESIDE] !== undefined;
   const metrics = await openMetrics(config, { role: "worker", waitsForPort, log }, lifecycle);
   // Before the models are read, so that no change is missed.
   const looked = control === "poll" ? await lookAt(config.BATON_MODEL_REPOSITORY, config.BATON_MODELS) : undefined;
@@ -57,7 +58,7 @@ async function serve(config: WorkerConfig, log: Logger, onRetire: () => void): P
   if (metrics !== undefined) await showFigures(device, lifecycle);
   const { loaded, failed } = report;
   for (const { name, version, reason } of failed) log.error({ model: name, version, reason }, "model not loaded");
-  if (replaced !== undefined) await refuseLosses(replaced, report, wish?.number);
+  if (replaced !== undefined) await refuseLosses(replaced, found, report, wish?.number);
   for (const model of loaded) {
     const { served } = model;
     if (model.kind === "tensors" && model.inferred !== undefined) {
@@ -81,20 +82,19 @@ async function serve(config: WorkerConfig, log: Logger, onRetire: () => void): P
   return lifecycle;
 }
 
-/** Ends the process if the worker that it is to replace serves a model that it could not load. */
+/** Ends the process if the fleet would lose a model by it that the worker before it serves. */
 async function refuseLosses(
   { models }: Replaced,
+  found: readonly ScannedModel[],
   { loaded, failed }: LoadReport,
   number: number | undefined,
 ): Promise<void> {
-  const lost = lostModels(
-    models,
-    loaded.map(({ served }) => served),
-    failed,
-  );
+  const read = loaded.map(({ served: { name, version }, fallback }) => ({ name, version, fallback }));
+  const lost = lostModels(models, { found, loaded: read, failed });
   if (lost.length === 0) return;
   const reason = lost.map(({ name, reason: why }) => `'${name}' cannot be loaded any more: ${why}`).join("; ");
-  await tellSupervisor({ says: "refuses", reason, failed, ...(number !== undefined && { number }) });
+  const all = [...new Set([...failed, ...lost])];
+  await tellSupervisor({ says: "refuses", reason, failed: all, ...(number !== undefined && { number }) });
   process.exit(0);
 }
 
@@ -114,8 +114,8 @@ async function closeModel(model: LoadedModel): Promise<void> {
 async function main(): Promise<void> {
   const { config, log } = settingsOrExit("worker", workerConfig);
   // A signal that comes while models load must not be lost: the worker closes after the start.
-  const serving = serve(config, log, () => process.kill(process.pid, "SIGTERM"));
-  stopOnSignal(log, async () => (await serving).close());
+  const serving = serve(config, log, () => leave("another process has taken the worker's place"));
+  const leave = stopOnSignal(log, async () => (await serving).close());
   try {
     await serving;
   } catch (error) {

@@ -11,6 +11,7 @@ import { EXIT_UNUSABLE } from "#shared/exit.js";
 import { DEATHS } from "./supervision/deaths.js";
 import type { CrashRelease } from "./supervision/crash-release.js";
 import {
+  BESIDE,
   REPLACES,
   type Replaced,
   type RollOutRefusal,
@@ -41,6 +42,8 @@ interface Child {
   readonly startedAt: number;
   /** Undefined until the worker may hold entries. */
   release?: CrashRelease;
+  /** Known as soon as `release` is. */
+  models?: Replaced["models"];
   /** Set if the worker ends because it must not replace the worker before it. */
   refusal?: RollOutRefusal;
 }
@@ -61,13 +64,15 @@ let exitCode = 0;
 /** Deaths of workers so far, by the signal or the exit code. Each worker shows them as metrics. */
 const deaths: Record<string, number> = {};
 
+/** @param release of a worker with the same settings */
+async function openLog(release: CrashRelease | undefined) {
+  const { createLog } = await import("#shared/log.js");
+  return createLog(release?.logLevel ?? "error", "supervisor");
+}
+
 /** @param release undefined if the worker died before it sent a release: it held no entry then */
 async function afterDeath(death: Readonly<Record<string, unknown>>, release: CrashRelease | undefined): Promise<void> {
-  const [{ createLog }, { releaseAfterCrash }] = await Promise.all([
-    import("#shared/log.js"),
-    import("./supervision/crash-release.js"),
-  ]);
-  const log = createLog(release?.logLevel ?? "error", "supervisor");
+  const [log, { releaseAfterCrash }] = await Promise.all([openLog(release), import("./supervision/crash-release.js")]);
   log.error(death, "worker process died");
   if (release !== undefined) await releaseAfterCrash(release, log);
 }
@@ -79,6 +84,7 @@ function launch(replaced?: Replaced): Child {
     // By default, ONNX Runtime reports usage to its makers.
     ORT_DISABLE_TELEMETRY: "1",
     [DEATHS]: JSON.stringify(deaths),
+    ...(children.size > 0 && { [BESIDE]: "1" }),
     ...(replaced !== undefined && { [REPLACES]: JSON.stringify(replaced) }),
   };
   const started = fork(PROGRAM, { env, stdio: ["ignore", "inherit", "inherit", "ipc"] });
@@ -90,9 +96,11 @@ function launch(replaced?: Replaced): Child {
 }
 
 function hear(child: Child, message: WorkerMessage): void {
-  if (message.says === "holds") child.release = message.release;
-  else if (message.says === "refuses") child.refusal = message;
-  else if (message.says === "serves" && child === coming) takePlace(child);
+  if (message.says === "holds") {
+    child.release = message.release;
+    child.models = message.models;
+  } else if (message.says === "refuses") child.refusal = message;
+  else if (message.says === "serves" && child === coming && !stopping) takePlace(child);
   else if (message.says === "rollOut" && child !== retiring) {
     // A worker may find at its very start that its models have changed again.
     isRollOutWanted = true;
@@ -107,12 +115,30 @@ function tell(child: Child | undefined, message: SupervisorMessage): void {
 
 /** Starts a worker beside the present worker, unless one starts or ends beside it already. */
 function rollOut(): void {
-  const release = serving?.release;
+  const { release, models = [] } = serving ?? {};
   const isBusy = stopping || coming !== undefined || retiring !== undefined;
   if (!isRollOutWanted || isBusy || release === undefined) return;
   isRollOutWanted = false;
-  const models = new Map(release.lanes.map(({ model: name, version }) => [`${name}/${version}`, { name, version }]));
-  coming = launch({ worker: release.consumer, models: [...models.values()] });
+  coming = launch({ worker: release.consumer, models });
+  void hurry(coming);
+}
+
+/** A newcomer that hangs must not hinder all later roll-outs. */
+async function hurry(child: Child): Promise<void> {
+  const { watchLoading } = await import("./supervision/watch-loading.js");
+  watchLoading({
+    isLoading: () => child === coming && serving !== undefined,
+    onLate: (minutes) => void sayLate(minutes),
+    onOver: (minutes) => {
+      child.refusal = { reason: `the models were not loaded within ${minutes} minutes`, failed: [] };
+      child.process.kill("SIGKILL");
+    },
+  });
+}
+
+async function sayLate(minutes: number): Promise<void> {
+  const log = await openLog(serving?.release);
+  log.warn({ minutes }, "the process with the new models still loads them");
 }
 
 function takePlace(child: Child): void {
@@ -121,6 +147,8 @@ function takePlace(child: Child): void {
   coming = undefined;
   rollOutDeaths = 0;
   tell(retiring, { says: "retire" });
+  // The worker before it may have died, and nothing that ends calls for the next roll-out then.
+  rollOut();
 }
 
 function ended(child: Child, code: number | null, signal: NodeJS.Signals | null): void {
@@ -136,7 +164,7 @@ function ended(child: Child, code: number | null, signal: NodeJS.Signals | null)
     return;
   }
   if (role === "serving" && code === EXIT_UNUSABLE) process.exit(code);
-  const hasEnded = child.refusal !== undefined || (role === "retiring" && code === 0);
+  const hasEnded = code === 0 && (child.refusal !== undefined || role === "retiring");
   if (!hasEnded) died(child, code, signal);
   if (serving === undefined && coming === undefined) {
     setTimeout(begin, pauseMs);

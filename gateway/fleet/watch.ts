@@ -319,15 +319,19 @@ export class FleetWatch implements Fleet {
     this.#workers = live;
     this.#lapsed = lapsed;
     const departed = this.#members?.left ?? new Set<string>();
-    const replaced = new Set([...live, ...lapsed].map(({ replaces }) => replaces));
-    const isPresent = ({ worker }: Announcement) => !replaced.has(worker);
-    const workers = live.filter(isPresent);
-    const lately = lapsed.filter(isPresent);
+    // If a worker has gone, the worker whose place it took serves again for as long as it lives.
+    const workers = notReplaced(live, live);
+    const lately = notReplaced(lapsed, [...live, ...lapsed]);
     const missed = lately.filter(({ worker }) => !departed.has(worker));
     this.#control = { workers, lapsed: lately, refusals: this.#refusals };
     this.#directory = directoryOf(workers, lately, missed, this.#refusals);
     if (hasGone) this.#settings.onGone?.();
   }
+}
+
+function notReplaced(workers: readonly Announcement[], by: readonly Announcement[]): readonly Announcement[] {
+  const replaced = new Set(by.map(({ replaces }) => replaces));
+  return workers.filter(({ worker }) => !replaced.has(worker));
 }
 
 /**

@@ -21,9 +21,9 @@ describe("a gateway's view of the fleet", () => {
     stop = new AbortController();
     return FleetWatch.start({ redis: lab.redis, buckets: 1, log: silentLog }, stop.signal);
   };
-  const join = (worker: string, leaseMs = 60_000) =>
+  const join = (worker: string, leaseMs = 60_000, replaces?: string) =>
     announce(lab.redis, {
-      announcement: { ...announcementOf([servedModel("m")]), worker },
+      announcement: { ...announcementOf([servedModel("m")]), worker, ...(replaces !== undefined && { replaces }) },
       leaseMs,
       connection: undefined,
       lanes: [],
@@ -69,6 +69,21 @@ describe("a gateway's view of the fleet", () => {
     const fleet = await watch();
     expect(seen(fleet)).toBe("served");
     await expect.poll(() => seen(fleet)).toBe("queues");
+  });
+
+  it("comes back to a worker whose successor has died, until it leaves", async () => {
+    await join("a");
+    const fleet = await watch();
+    const present = () => fleet.control.workers.map(({ worker }) => worker);
+    const lately = () => fleet.control.lapsed.map(({ worker }) => worker);
+    await join("b", 60_000, "a");
+    await expect.poll(present).toEqual(["b"]);
+    await bury(lab.redis, "b", { why: "ended" }, []);
+    await expect.poll(present).toEqual(["a"]);
+    expect(seen(fleet)).toBe("served");
+    await bury(lab.redis, "a", { why: "leaving" }, []);
+    await expect.poll(present).toEqual([]);
+    expect(lately()).toEqual(["b"]);
   });
 
   it("forgets all when Redis is wiped, and knows it again when the workers are back", async () => {

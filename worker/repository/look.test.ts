@@ -28,6 +28,31 @@ describe("a look at a repository", () => {
     expect(await look()).not.toBe(before);
   });
 
+  it("sees a file in place of another of its size and time", async () => {
+    const [file, other] = [join(folder, "m", "1", "model.onnx"), join(folder, ".other")];
+    utimesSync(file, 1, 1);
+    const before = await look();
+    writeFileSync(other, "two");
+    utimesSync(other, 1, 1);
+    renameSync(other, file);
+    expect(await look()).not.toBe(before);
+  });
+
+  it("follows no link out of the repository, and no circle of links", async () => {
+    const outside = mkdtempSync(join(tmpdir(), "baton-outside-"));
+    try {
+      symlinkSync(outside, join(folder, "m", "out"));
+      for (const name of ["a", "b", "c"]) symlinkSync(join(folder, "m"), join(folder, "m", name));
+      const before = await look();
+      writeFileSync(join(outside, "file"), "");
+      expect(await look()).toBe(before);
+      writeFileSync(join(folder, "m", "1", "model.onnx"), "three");
+      expect(await look()).not.toBe(before);
+    } finally {
+      rmSync(outside, { recursive: true });
+    }
+  });
+
   it("follows links, and sees no hidden folders and no other models", async () => {
     symlinkSync(join(folder, "m"), join(folder, "linked"));
     const [before, ofLinked, ofOther] = [await look(), await look(["linked"]), await look(["other"])];

@@ -3,8 +3,8 @@
  * reads names, sizes and times, and no file.
  */
 import { createHash } from "node:crypto";
-import { readdir, stat } from "node:fs/promises";
-import { join } from "node:path";
+import { readdir, realpath, stat } from "node:fs/promises";
+import { join, relative, sep } from "node:path";
 import { delay } from "#shared/retry.js";
 
 /** The most folders one inside the other that a look reads. A model has three at most. */
@@ -19,23 +19,33 @@ const MOST_DEPTH = 8;
 export async function lookAt(repositories: readonly string[], models?: readonly string[]): Promise<string> {
   const hash = createHash("sha256");
   for (const repository of repositories) {
-    for (const name of (await readdir(repository)).sort()) {
+    const root = await realpath(repository);
+    for (const name of (await readdir(root)).sort()) {
       if (name.startsWith(".") || models?.includes(name) === false) continue;
-      for await (const line of filesBelow(repository, name, 0)) hash.update(line);
+      for await (const line of filesBelow(root, name, new Set())) hash.update(line);
     }
   }
   return hash.digest("hex");
 }
 
-/** Follows links, as the loading of a model does. */
-async function* filesBelow(folder: string, path: string, depth: number): AsyncGenerator<string> {
-  const found = await stat(join(folder, path)).catch(() => undefined);
-  if (found === undefined) return yield `${path}\n`;
-  if (!found.isDirectory()) return yield `${path} ${found.size} ${found.mtimeMs}\n`;
-  yield `${path}/\n`;
-  if (depth === MOST_DEPTH) return;
-  const names = await readdir(join(folder, path)).catch((): string[] => []);
-  for (const name of names.sort()) yield* filesBelow(folder, join(path, name), depth + 1);
+/**
+ * Follows links inside the repository, as the loading of a model does, and into each folder once.
+ * The time of the last change of any kind tells a file from another of its size and age.
+ *
+ * @param root the resolved path of the repository
+ * @param read the resolved folders that were read already
+ */
+async function* filesBelow(root: string, path: string, read: Set<string>, depth = 0): AsyncGenerator<string> {
+  const real = await realpath(join(root, path)).catch(() => undefined);
+  if (real?.startsWith(root + sep) !== true) return yield `${path}\n`;
+  const found = await stat(real).catch(() => undefined);
+  const line = `${path} ${relative(root, real)}`;
+  if (found?.isDirectory() !== true) return yield `${line} ${found?.size} ${found?.mtimeMs} ${found?.ctimeMs}\n`;
+  yield `${line}/\n`;
+  if (depth === MOST_DEPTH || read.has(real)) return;
+  read.add(real);
+  const names = await readdir(real).catch((): string[] => []);
+  for (const name of names.sort()) yield* filesBelow(root, join(path, name), read, depth + 1);
 }
 
 export interface RepositoryWatch {

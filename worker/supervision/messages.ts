@@ -17,7 +17,7 @@ export interface RollOutRefusal {
 /** From a worker process to its supervisor. */
 export type WorkerMessage =
   /** The process may own entries from now on. */
-  | { readonly says: "holds"; readonly release: CrashRelease }
+  | { readonly says: "holds"; readonly release: CrashRelease; readonly models: Replaced["models"] }
   /** The process is in the fleet. */
   | { readonly says: "serves" }
   /** Another process shall load the models anew, and take this process's place. */
@@ -35,8 +35,16 @@ export type SupervisorMessage =
 /** The process that a worker replaces. */
 export interface Replaced {
   readonly worker: string;
-  readonly models: readonly { readonly name: string; readonly version: string }[];
+  readonly models: readonly {
+    readonly name: string;
+    readonly version: string;
+    /** Whether an instance of it runs on a GPU. */
+    readonly isOnGpu: boolean;
+  }[];
 }
+
+/** The variable that is set if another process lives that may still have the metrics' port. */
+export const BESIDE = "SUPERVISOR_SEES_ANOTHER";
 
 /** The variable with the replaced process as JSON. */
 export const REPLACES = "SUPERVISOR_REPLACES";

@@ -1,5 +1,5 @@
 /** Workers that poll their repository: a new version is served without a failed step. */
-import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { freePort } from "../../support/brokers/port.js";
@@ -53,6 +53,22 @@ describe("a fleet that polls", () => {
     await hasVersions("1");
     expect(await reason()).toBeUndefined();
     await steps.stop();
+  });
+
+  it("goes on with all models if the repository is empty, as when a volume is away", async () => {
+    const away = join(running.fleet.folder, "away");
+    mkdirSync(away);
+    const move = (from: string, to: string) => {
+      for (const name of ["accumulate", "simple"]) renameSync(join(from, name), join(to, name));
+    };
+    const reasons = async () => (await index(running.url)).map(({ reason }) => reason);
+    move(folder(".."), away);
+    const why = "the repositories hold no model at all";
+    await until(async () => (await reasons()).filter((reason) => reason === why).length === 2);
+    expect(await add(running.url, { sequence: 300, value: 2, start: true })).toMatchObject({ output: 2 });
+    move(away, folder(".."));
+    await until(async () => (await reasons()).every((reason) => reason === undefined));
+    expect(await add(running.url, { sequence: 300, value: 2 })).toMatchObject({ output: 4 });
   });
 
   it("keeps the port of a worker's metrics", async () => {

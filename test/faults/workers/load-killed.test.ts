@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import { control, versions } from "../../edition/repository/ask.js";
 import { takeSteps } from "../../edition/repository/steps.js";
 import { add } from "../../edition/ask.js";
+import { freePort } from "../../support/brokers/port.js";
 import { useFleet } from "../../support/fleet/use-fleet.js";
 import { until } from "../../support/until.js";
 import { nth } from "../pace.js";
@@ -68,5 +69,24 @@ describe("a process that is killed while it loads models", () => {
     await worker().restart();
     expect(await load).toEqual({ status: 200, error: "" });
     expect(await add(nth(running.fleet.urls, 1), { sequence: 200, value: 4 })).toMatchObject({ output: 8 });
+  });
+
+  it("is started again though the worker before it still has the port of the metrics", async () => {
+    await alone();
+    const port = await freePort();
+    worker().reconfigure({ BATON_METRICS_PORT: String(port) });
+    await worker().restart();
+    const [before] = processes();
+    expect(await control(running.url, "unload", "simple")).toMatchObject({ status: 200 });
+    // The worker before waits until all gateways know that it does not serve `simple` any more.
+    expect(processes()).toHaveLength(2);
+    const ready = worker().logged("worker ready");
+    process.kill(Number(processes().find((child) => child !== before)), "SIGKILL");
+    await until(() => worker().logged("worker ready") === ready + 1);
+    await alone();
+    expect(processes()).not.toContain(before);
+    await until(() => worker().logged("metrics listening") === 2);
+    expect((await fetch(`http://127.0.0.1:${port}/metrics`)).status).toBe(200);
+    expect(await add(running.url, { sequence: 200, value: 4 })).toMatchObject({ output: 12 });
   });
 });
