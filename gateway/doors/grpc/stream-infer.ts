@@ -160,11 +160,11 @@ export class StreamInfer {
   }
 
   /** Sends the refusal of a request that could not be read, or does not fit its model. */
-  #refuse(error: unknown, part: Exchange): void {
-    const fault = this.#fault(error, { id: part.messageId });
-    part.end(codeOf(error));
+  #refuse(refusal: unknown, part: Exchange): void {
+    const fault = this.#fault(refusal, { id: part.messageId });
+    part.end(codeOf(refusal));
     const ended = this.#inFlight.begin(undefined);
-    const sent = this.#inOrder(this.#isOrdered ? ALL : undefined, () => Promise.resolve(fault));
+    const sent = this.#inOrder(this.#isOrdered ? ALL : undefined, async () => fault);
     void sent.finally(ended);
   }
 
