@@ -222,12 +222,18 @@ export class StoredRuns implements RunLog {
 
   /**
    * Keeps a checkpoint, and then clears the count of the runs alone, because the request has come
-   * further than at its last worker.
+   * further than at its last worker. A full Redis takes no checkpoint: then the count stands, and
+   * the request goes on all the same.
    */
   async #progressed({ held: { delivery }, checkpoint }: Again): Promise<void> {
     const { redis } = this.#parts.queue;
     this.#of(delivery).hasCheckpoint = true;
-    await this.#retrying(() => redis.set(runKey(delivery), checkpoint, "PX", KEPT_MS));
+    try {
+      await this.#retrying(() => redis.set(runKey(delivery), checkpoint, "PX", KEPT_MS));
+    } catch (error) {
+      this.#notKept(error);
+      return;
+    }
     await this.#retrying(() => redis.hdel(laneKeys(delivery.lane).runs, delivery.entry));
   }
 
@@ -236,13 +242,15 @@ export class StoredRuns implements RunLog {
    * that may have ended its worker gets one at each run: so it comes to its last run alone.
    */
   #keep({ held, checkpoint }: Again): void {
-    const { queue, model, log } = this.#parts;
+    const { queue, model } = this.#parts;
     const noted = this.#of(held.delivery);
     if (!noted.takenOver && held.before.runs % (model.iteration?.every ?? 1) !== 0) return;
     noted.hasCheckpoint = true;
-    queue.redis.set(runKey(held.delivery), checkpoint, "PX", KEPT_MS).catch((error: unknown) => {
-      log.debug({ error: String(error) }, "a checkpoint between two runs was not kept");
-    });
+    queue.redis.set(runKey(held.delivery), checkpoint, "PX", KEPT_MS).catch((error: unknown) => this.#notKept(error));
+  }
+
+  #notKept(error: unknown): void {
+    this.#parts.log.debug({ error: String(error) }, "a checkpoint between two runs was not kept");
   }
 
   async #append(records: readonly NewRecord[]): Promise<Appended[]> {
