@@ -229,7 +229,7 @@ export class StoredRuns implements RunLog {
     const { redis } = this.#parts.queue;
     this.#of(delivery).hasCheckpoint = true;
     try {
-      await this.#retrying(() => redis.set(runKey(delivery), checkpoint, "PX", KEPT_MS));
+      await redis.set(runKey(delivery), checkpoint, "PX", KEPT_MS);
     } catch (error) {
       this.#notKept(error);
       return;

@@ -25,8 +25,12 @@ const plan = { repository, models: [], serving: models, workers: 2, grpc: true }
 
 const totals = (count: number): number[] => Array.from({ length: count }, (_, i) => ((i + 1) * (i + 2)) / 2);
 
-/** Asks for the answers of so many runs, and calls back when some have come. */
-async function tell(running: RunningFleet, upTo: number, onBegun?: () => Promise<void>): Promise<void> {
+/** Asks for the answers of so many runs. @param onBegun told how many have come, when some have */
+async function tell(
+  running: RunningFleet,
+  upTo: number,
+  onBegun?: (come: () => number) => Promise<void>,
+): Promise<void> {
   const client = new GrpcClient(running.fleet.gateways[0]?.grpc ?? "");
   const stream = client.stream();
   const contents = { fp32_contents: [upTo] };
@@ -36,7 +40,7 @@ async function tell(running: RunningFleet, upTo: number, onBegun?: () => Promise
     inputs: [{ name: "N", datatype: "FP32", shape: [1, 1], contents }],
   });
   await stream.received(3);
-  await onBegun?.();
+  await onBegun?.(() => stream.messages.length);
   const values = (await stream.finish()).map((message: Message) => {
     const { raw_output_contents: raw } = message["infer_response"] as {
       readonly raw_output_contents: readonly Buffer[];
@@ -74,21 +78,22 @@ describe("beside one Redis", () => {
   }, 60_000);
 
   it("goes on at another worker although a full Redis takes no checkpoints", async () => {
-    const kill = async () => {
-      await running.redis.config("SET", "maxmemory", "1mb");
-      // One of them has the requests; whichever it is, it dies.
+    const room = (most: string) => running.redis.config("SET", "maxmemory", most);
+    const kill = async (come: () => number) => {
+      // One of the workers has the request; whichever it is, the other one takes it over.
       for (const worker of running.fleet.workers) {
+        await room("1mb");
         await worker.kill();
-        await running.redis.config("SET", "maxmemory", "0");
+        const before = come();
+        await expect.poll(come, { timeout: 20_000 }).toBeGreaterThan(before + 60);
+        await room("0");
         await worker.start();
-        await running.redis.config("SET", "maxmemory", "1mb");
-        await pause(1_500);
       }
     };
     try {
-      await tell(running, 300, kill);
+      await tell(running, 600, kill);
     } finally {
-      await running.redis.config("SET", "maxmemory", "0");
+      await room("0");
     }
     expect(await running.redis.keys("dead:*")).toEqual([]);
   }, 90_000);
