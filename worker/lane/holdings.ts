@@ -7,12 +7,14 @@
 import { createHash } from "node:crypto";
 import { isJob } from "#shared/contract/job-meta.js";
 import { waitOf } from "#shared/contract/wait.js";
+import type { InferenceError } from "#shared/errors.js";
 import { decodeFrame, type Frame, type Tensor } from "#shared/frame.js";
 import type { Delivery } from "#shared/queue/entry.js";
 import type { Taken } from "#shared/queue/work/stream.js";
 import { Signal } from "#shared/signal.js";
 import { realWorld } from "#shared/world.js";
 import type { StateLookup } from "../sequence/states.js";
+import type { RunTimes } from "./counts.js";
 
 /**
  * A step that this worker owns, with its request parsed. Times are on `performance.now()`'s clock.
@@ -40,6 +42,37 @@ export interface Held {
   /** The lookup begins when the step arrives, so that a batch need not wait for Redis. */
   readonly state: Promise<StateLookup>;
   readonly before: RunsBefore;
+  /** The ensemble that calls the model; undefined for a request of one of the model's lanes. */
+  readonly call?: StepCall | undefined;
+}
+
+/**
+ * A step of an ensemble, as the model that runs it sees the ensemble (`worker/ensembles/`). Such a
+ * request shares batches with the requests of the model's lanes, and its end goes to the ensemble.
+ */
+export interface StepCall {
+  /** Whether nobody needs the step's result any more. The model does not run it again then. */
+  isOver(): boolean;
+  /**
+   * Takes an answer of a decoupled model that is to run again.
+   * @returns resolves when the model may run again
+   */
+  answered(outputs: readonly Tensor[]): Promise<void>;
+  ended(end: StepEnd): void;
+}
+
+export type StepEnd = StepResult | { readonly kind: "error"; readonly error: InferenceError };
+
+export interface StepResult {
+  readonly kind: "result";
+  /** Undefined if a decoupled model gives no answer at its end. */
+  readonly outputs: readonly Tensor[] | undefined;
+  /** The states that the step leaves, under the names of their inputs. */
+  readonly states: readonly Tensor[];
+  /** The times of the model's runs. */
+  readonly run: RunTimes;
+  /** The request's share of the model's time, in ms. */
+  readonly shareMs: number;
 }
 
 /** The runs that a request has behind it, if its model runs again and again for one request. */

@@ -20,7 +20,7 @@ import type { Held } from "../lane/holdings.js";
 import type { OutageGuard } from "../lane/outage-guard.js";
 import type { Settled, Settler } from "../lane/settle.js";
 import { spentOf } from "../lane/spent.js";
-import { unchanged } from "../tensors/execute.js";
+import { unchanged } from "../tensors/ends.js";
 import { fromCheckpoint, type Again, type Resumed, type RunLog } from "../tensors/iterate.js";
 import type { ServingModel } from "../tensors/serving.js";
 import type { Published, TokenPublisher } from "./publisher.js";
@@ -29,7 +29,7 @@ import { marksCount, nobodyReads } from "./unread.js";
 
 export interface RunLogParts {
   readonly queue: ModelQueue;
-  readonly model: ServingModel;
+  readonly model: Pick<ServingModel, "decoupled" | "iteration" | "states" | "batching">;
   readonly settler: Settler;
   readonly publisher: TokenPublisher;
   readonly outageGuard: OutageGuard;
@@ -227,12 +227,14 @@ export class StoredRuns implements RunLog {
    */
   async #progressed({ held: { delivery }, checkpoint }: Again): Promise<void> {
     const { redis } = this.#parts.queue;
-    this.#of(delivery).hasCheckpoint = true;
-    try {
-      await redis.set(runKey(delivery), checkpoint, "PX", KEPT_MS);
-    } catch (error) {
-      this.#notKept(error);
-      return;
+    if (checkpoint !== undefined) {
+      this.#of(delivery).hasCheckpoint = true;
+      try {
+        await redis.set(runKey(delivery), checkpoint, "PX", KEPT_MS);
+      } catch (error) {
+        this.#notKept(error);
+        return;
+      }
     }
     await this.#retrying(() => redis.hdel(laneKeys(delivery.lane).runs, delivery.entry));
   }
@@ -243,6 +245,7 @@ export class StoredRuns implements RunLog {
    */
   #keep({ held, checkpoint }: Again): void {
     const { queue, model } = this.#parts;
+    if (checkpoint === undefined) return;
     const noted = this.#of(held.delivery);
     if (!noted.takenOver && held.before.runs % (model.iteration?.every ?? 1) !== 0) return;
     noted.hasCheckpoint = true;

@@ -2,18 +2,16 @@
  * Runs one batch: finds the states, stacks the tensors, asks the model, and makes a settlement of
  * each step. Writes nothing to Redis.
  */
-import { storeOutcome, outcomeOf, stepMeta, type Outcome } from "#shared/contract/outcome.js";
 import { statesFault } from "#shared/contract/states.js";
 import { writeTimings } from "#shared/contract/timings.js";
 import { boot } from "#shared/boot.js";
 import { stopwatch } from "#shared/metrics/stopwatch.js";
 import { fixedError, InferenceError } from "#shared/errors.js";
-import { encodeFrame, type Tensor } from "#shared/frame.js";
+import type { Tensor } from "#shared/frame.js";
 import type { BatchCounts, RunTimes } from "../lane/counts.js";
 import type { Held } from "../lane/holdings.js";
 import { spentOf } from "../lane/spent.js";
 import type { Begin } from "./begin.js";
-import { withoutPaths } from "../onnx/error-text.js";
 import { split, stack } from "./stack.js";
 import { joined, makeInputs, scatter } from "./ragged.js";
 import { reshaped, type Reshapes } from "./reshape.js";
@@ -22,9 +20,18 @@ import type { RunResult } from "./host.js";
 import type { Pieces } from "./memory.js";
 import type { WantedOutput } from "./protocol.js";
 import type { Settled } from "../lane/settle.js";
-import { encodeCheckpoint, nameRun, type RunNames } from "#shared/contract/checkpoint.js";
 import { controlTensor } from "./controls.js";
-import { lastAnswer, nextRun, type Again } from "./iterate.js";
+import {
+  answerCall,
+  failed,
+  failSequence,
+  modelError,
+  resultOf,
+  unchanged,
+  type EndLimits,
+  type NoteOf,
+} from "./ends.js";
+import { lastAnswer, lastOutputs, nextRun, type Again } from "./iterate.js";
 
 /** A batch that ran. */
 export interface Execution {
@@ -44,14 +51,7 @@ export interface Execution {
   readonly runs: number;
 }
 
-export interface ExecuteLimits {
-  /**
-   * Most bytes of a checkpoint. Redis's only thread writes it, and all other clients wait
-   * meanwhile.
-   */
-  readonly maxStateBytes: number;
-  /** Names the runs of a worker that shares its process with other workers, in a simulation. */
-  readonly runs?: RunNames;
+export interface ExecuteLimits extends EndLimits {
   /** Counts each run of the model; absent if nobody counts. */
   readonly counts?: BatchCounts | undefined;
   /** Whether outcomes say how long their requests waited and ran, and in which worker. */
@@ -96,7 +96,8 @@ export async function execute(
     const lookup = lookups[i];
     if (lookup?.kind === "found" && !fits(model, lookup.tensors)) {
       // A client may have imported this state through a gateway with weaker checks.
-      refused.push(failSequence(held, fixedError("state_corrupt", "unfit")));
+      const unfit = fixedError("state_corrupt", "unfit");
+      refused.push(...failed(held, unfit, () => failSequence(held, unfit)));
     } else if (lookup?.kind === "found") runnable.push({ held, states: lookup.tensors });
     else if (lookup?.kind === "refused") refused.push(failSequence(held, lookup.error));
     else abandoned.push(held);
@@ -141,23 +142,6 @@ function fits({ states, batching }: ServingModel, tensors: readonly Tensor[] | u
   return tensors === undefined || statesFault(states, batching.batched, tensors) === undefined;
 }
 
-/**
- * Settles a step with this error and fails its sequence, so that later steps without START get an
- * error.
- *
- * @param deadReason the reason if the request goes to the dead stream; otherwise undefined
- */
-export function failSequence({ delivery, admittedAt }: Held, error: InferenceError, deadReason?: string): Settled {
-  return {
-    delivery,
-    admittedAt,
-    outcome: storeOutcome(outcomeOf(error)),
-    state: { action: "fail" },
-    deadReason,
-    checkpoint: undefined,
-  };
-}
-
 type Ran = Omit<Execution, "abandoned">;
 
 interface HowToRun {
@@ -195,7 +179,7 @@ async function runTogether(
     const reason = error instanceof Error ? error.message : String(error);
     if (batch.length === 1) {
       const noteOf = noting(limits, { begunAt: stopwatch(), ranMs: 0 });
-      return { settlements: () => batch.map(({ held }) => modelError(held, reason, noteOf)), ranMs: 0, runs: 1 };
+      return { settlements: () => allFailed(batch, reason, noteOf), ranMs: 0, runs: 1 };
     }
   }
   // One request's bad input must not fail its neighbours. Each request runs again by itself, and
@@ -209,9 +193,6 @@ async function runTogether(
   }
   return { settlements: () => settled, ranMs: totalMs, runs: 1 + batch.length };
 }
-
-/** Writes the timings of a request of a batch; undefined if outcomes say none. */
-type NoteOf = (held: Held) => string | undefined;
 
 /** What the settlements of a batch say of its run. */
 interface RunNotes {
@@ -340,72 +321,57 @@ function takeApart(
     );
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    return batch.map(({ held }) => modelError(held, reason, noteOf));
+    return allFailed(batch, reason, noteOf);
   }
   return batch.flatMap(({ held }, i) => {
     const part = (name: string) => pick(parts.get(name) ?? [], i);
-    return endOf(model, held, part, { ...notes, shareMs: msARow * held.rows }, limits) ?? [];
+    return endOf(model, held, part, { ...notes, shareMs: msARow * held.rows }, limits);
   });
+}
+
+function allFailed(batch: readonly Runnable[], reason: string, noteOf: NoteOf): Settled[] {
+  const error = modelError(reason);
+  return batch.flatMap(({ held }) => failed(held, error, () => unchanged(held, error, noteOf)));
 }
 
 /**
  * @param output gives the request's part of an output
- * @returns undefined for a request that is to run again
+ * @returns the settlement; none for a request that is to run again, or that an ensemble has made
  */
 function endOf(
   model: ServingModel,
   held: Held,
   output: (name: string) => Tensor,
   { times, noteOf, again, shareMs }: RunNotes & { readonly shareMs: number },
-  { maxStateBytes, runs }: ExecuteLimits,
-): Settled | undefined {
-  const { delivery } = held;
+  limits: ExecuteLimits,
+): Settled[] {
+  const { call } = held;
+  const fail = (error: InferenceError) =>
+    failed(held, error, () => ({ ...unchanged(held, error, noteOf), spent: spentOf(held, shareMs, 0) }));
   const given = model.states.map((state) => output(state.output));
   const fault = statesFault(model.states.map(asOutput), model.batching.batched, given);
-  if (fault !== undefined) {
-    const spent = spentOf(held, shareMs, 0);
-    return { ...modelError(held, `the state for the sequence's next step ${fault}`, noteOf), spent };
-  }
-  const next = model.states.map(({ input: name }, i) => ({ ...pick(given, i), name }));
+  if (fault !== undefined) return fail(modelError(`the state for the sequence's next step ${fault}`));
+  const states = model.states.map(({ input: name }, i) => ({ ...pick(given, i), name }));
   const wanted = requestedOutputs(held);
-  let last: string | undefined;
-  if (again !== undefined) {
-    const part = { states: next, output, wanted, begunAt: times.begunAt, ranMs: times.ranMs, shareMs };
-    try {
-      const following = nextRun(held, model, part, maxStateBytes);
-      if (following !== undefined) {
-        again(following);
-        return undefined;
-      }
-      if (model.decoupled === true) last = lastAnswer(held, model, part);
-    } catch (error) {
-      if (!(error instanceof InferenceError)) throw error;
-      return { ...unchanged(held, error, noteOf), spent: spentOf(held, shareMs, 0) };
+  const run = wholeRun(held, times);
+  const part = { states, output, wanted, begunAt: times.begunAt, ranMs: times.ranMs, shareMs };
+  try {
+    const following = again && nextRun(held, model, part, limits.maxStateBytes);
+    if (following !== undefined) {
+      again?.(following);
+      return [];
     }
+    if (call !== undefined) {
+      answerCall(call, { states, run, shareMs: held.before.shareMs + shareMs }, lastOutputs(held, model, part));
+      return [];
+    }
+    const record = again && model.decoupled === true ? lastAnswer(held, model, part) : undefined;
+    const outputs = record === undefined ? wanted.map(output) : [];
+    return [resultOf(held, { states, outputs, record, run, shareMs }, limits, noteOf)];
+  } catch (error) {
+    if (error instanceof InferenceError) return fail(error);
+    throw error;
   }
-  const meta = delivery.sequence === undefined ? {} : stepMeta(delivery.number);
-  const body = last === undefined ? encodeFrame(meta, wanted.map(output), noteOf(held)) : Buffer.from(last);
-  const outcome: Outcome = { kind: "result", body };
-  const spent = spentOf(held, shareMs, body.length);
-  const measured = { run: wholeRun(held, times), rows: held.rows, admittedAt: held.admittedAt };
-  if (model.states.length === 0 || delivery.sequence === undefined) {
-    const none = { deadReason: undefined, checkpoint: undefined };
-    return { delivery, outcome, state: { action: "drop" }, ...none, spent, measured };
-  }
-  const checkpoint = encodeCheckpoint(nameRun(delivery.entry, runs), next);
-  if (checkpoint.frame.length > maxStateBytes) {
-    const message = `the sequence's state would exceed ${maxStateBytes} bytes`;
-    return { ...unchanged(held, new InferenceError("state_too_large", message), noteOf), spent };
-  }
-  return {
-    delivery,
-    outcome,
-    state: { action: "put", version: checkpoint.version, checkpoint: checkpoint.frame },
-    deadReason: undefined,
-    checkpoint,
-    spent,
-    measured,
-  };
 }
 
 /** The times of a request, which may have run before. */
@@ -417,25 +383,4 @@ function wholeRun({ before }: Held, times: RunTimes): RunTimes {
 /** The state as the graph gives it, under the name of its output. */
 function asOutput(state: StateSpec): StateSpec {
   return { ...state, input: state.output };
-}
-
-function modelError(held: Held, reason: string, noteOf: NoteOf): Settled {
-  return unchanged(held, new InferenceError("model_error", `onnx runtime error: ${withoutPaths(reason)}`), noteOf);
-}
-
-/**
- * Settles a failed step. Its sequence continues from the state before, which after a failed START
- * is the initial state.
- */
-export function unchanged(held: Held, error: InferenceError, noteOf: NoteOf = () => undefined): Settled {
-  const { delivery, admittedAt } = held;
-  const action = delivery.start ? "drop" : "keep";
-  return {
-    delivery,
-    admittedAt,
-    outcome: storeOutcome({ ...outcomeOf(error), note: noteOf(held) }),
-    state: { action },
-    deadReason: undefined,
-    checkpoint: undefined,
-  };
 }

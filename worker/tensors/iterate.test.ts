@@ -53,7 +53,7 @@ describe("the next run of a request", () => {
   it("is the same at a worker that has only the checkpoint", async () => {
     const second = nextRun(held(), model, left(7, 9, true), 1_000)?.held ?? expect.fail("it runs again");
     const third = nextRun(second, model, left(8, 10, true), 1_000) ?? expect.fail("it runs again");
-    const elsewhere = fromCheckpoint(held(), third.checkpoint, model);
+    const elsewhere = fromCheckpoint(held(), third.checkpoint ?? expect.fail("it is kept"), model);
     expect(elsewhere.before).toEqual({ ...third.held.before, ranMs: 0, begunAt: undefined });
     expect(await taken(elsewhere)).toEqual(await taken(third.held));
     expect(elsewhere.shapeKey).toBe(third.held.shapeKey);

@@ -9,6 +9,7 @@ import { InferenceError } from "#shared/errors.js";
 import type { Tensor } from "#shared/frame.js";
 import { noRuns, shapeKeyOf, type Batching, type Held, type RunsBefore } from "../lane/holdings.js";
 import type { Settled } from "../lane/settle.js";
+import { copies } from "./ends.js";
 import type { ServingModel } from "./serving.js";
 
 /** Most bytes of all answers to one request. Redis keeps them until the log goes. */
@@ -32,10 +33,15 @@ export interface Part {
 export interface Again {
   /** The request as its next run takes it. */
   readonly held: Held;
-  /** What the next run continues, for a worker that takes the request over. */
-  readonly checkpoint: Buffer;
+  /**
+   * What the next run continues, for a worker that takes the request over; undefined if that worker
+   * is to begin anew.
+   */
+  readonly checkpoint: Buffer | undefined;
   /** The record of the answer that the last run gave; undefined if it gave none. */
   readonly answer: string | undefined;
+  /** The same answer for the ensemble that called the model. */
+  readonly outputs?: readonly Tensor[] | undefined;
 }
 
 /** How a request that may have run before goes on at this worker. */
@@ -94,7 +100,8 @@ export function nextRun(
     throw new InferenceError("model_error", `output '${again}' still asks for another run after ${runs}`);
   }
   const outputs = decoupled === true ? answerOf(held, part, iteration.answersWhen) : undefined;
-  const answer = outputs && writeAnswer(held.before.answers, outputs, false);
+  const isCalled = held.call !== undefined;
+  const answer = isCalled ? undefined : outputs && writeAnswer(held.before.answers, outputs, false);
   const before = behind(held, part, outputs);
   const fed = feeds.map(({ output: from, input: name }) => ({ ...output(from), name }));
   const checkpoint = encodeCheckpoint(textOf(before), [...states, ...fed]);
@@ -103,7 +110,12 @@ export function nextRun(
     throw new InferenceError("state_too_large", `${what} would exceed ${maxStateBytes} bytes`);
   }
   const next = fromTensors({ ...begun(held), before }, checkpoint.tensors, states.length, batching);
-  return { held: next, checkpoint: checkpoint.frame, answer };
+  return {
+    held: next,
+    checkpoint: checkpoint.frame,
+    answer,
+    outputs: isCalled ? outputs && copies(outputs) : undefined,
+  };
 }
 
 /** A request that has begun to run has met its deadline. */
@@ -116,7 +128,11 @@ export function begun(held: Held): Held {
  * @returns the request as the run after that checkpoint takes it
  * @throws InferenceError if the checkpoint is damaged
  */
-export function fromCheckpoint(held: Held, checkpoint: Buffer, { states, batching }: ServingModel): Held {
+export function fromCheckpoint(
+  held: Held,
+  checkpoint: Buffer,
+  { states, batching }: Pick<ServingModel, "states" | "batching">,
+): Held {
   const { version, tensors } = openCheckpoint(checkpoint);
   return fromTensors({ ...held, before: readBefore(version) }, tensors, states.length, batching);
 }
@@ -167,6 +183,18 @@ function fromTensors(held: Held, tensors: readonly Tensor[], states: number, bat
  */
 export function lastAnswer(held: Held, { iteration }: Pick<ServingModel, "iteration">, part: Part): string {
   return writeAnswer(held.before.answers, answerOf(held, part, iteration?.answersWhen), true);
+}
+
+/**
+ * The outputs of a request's last run, for the ensemble that called the model.
+ * @returns undefined if there is no answer
+ */
+export function lastOutputs(
+  held: Held,
+  { iteration, decoupled }: Pick<ServingModel, "iteration" | "decoupled">,
+  part: Part,
+): Tensor[] | undefined {
+  return decoupled === true ? answerOf(held, part, iteration?.answersWhen) : part.wanted.map(part.output);
 }
 
 /**

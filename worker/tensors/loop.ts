@@ -15,11 +15,14 @@ import type { Exclusive } from "../lane/exclusive.js";
 import type { Closing } from "../lane/counts.js";
 import type { Batching, Held } from "../lane/holdings.js";
 import type { LaneContext, LaneWork } from "../lane/lane.js";
-import { nameOf, settle, settledTogether, type Settled } from "../lane/settle.js";
+import { nameOf, type Settled } from "../lane/settle.js";
 import { Begin } from "./begin.js";
 import { begun, type Again, type RunLog } from "./iterate.js";
-import { execute, failSequence, type ExecuteLimits, type Execution } from "./execute.js";
+import { Calls } from "./calls.js";
+import { failed, failSequence } from "./ends.js";
+import { execute, type ExecuteLimits, type Execution } from "./execute.js";
 import { leastBusy, moveBeside, planBatch } from "./plan.js";
+import { Settling } from "./settling.js";
 import type { ServingModel } from "./serving.js";
 
 export interface TensorWorkSettings {
@@ -54,8 +57,6 @@ interface Instance {
 }
 
 const WAIT = { kind: "wait", until: Infinity } as const;
-/** The message about commits with the fates `lost` and `already`. */
-const REFUSED = "commits refused: another worker took the steps over, or an earlier call had committed them";
 /** Suspects run one after the other, so a worker takes few at a time. */
 const SUSPECTS_AT_ONCE = 16;
 /**
@@ -74,15 +75,13 @@ export class TensorWork implements LaneWork {
   readonly #model: ServingModel;
   readonly #context: LaneContext;
   readonly #settings: TensorWorkSettings;
-  /** Batches that count towards `SETTLING_AT_ONCE`. */
-  readonly #settling = new Set<Promise<unknown>>();
+  readonly #settling: Settling;
   /** Requests between two runs, whose last runs are on their way to Redis. */
   readonly #going = new Set<Promise<void>>();
-  /** All settlements under way. */
-  readonly #unsettled = new Set<Promise<void>>();
   /** The last batch that ran, until the loop turns it into settlements. */
-  #ran: { readonly execution: Execution; readonly again: readonly Again[] } | undefined;
+  #ran: (Pick<Posted, "batch" | "again"> & { readonly execution: Execution }) | undefined;
   readonly #instances: readonly Instance[];
+  readonly #calls = new Calls();
   /** Undefined for a model that runs once for each request, and answers once. */
   readonly #runs: RunLog | undefined;
 
@@ -94,6 +93,7 @@ export class TensorWork implements LaneWork {
     }));
     this.#context = context;
     this.#runs = settings.runs;
+    this.#settling = new Settling(context, settings.runs);
     this.#settings = { ...settings, limits: { ...settings.limits, counts: context.counts.batches } };
   }
 
@@ -111,7 +111,8 @@ export class TensorWork implements LaneWork {
     const { holdings } = this.#context;
     const most = Math.max(1, limits.maxBatchSize) * this.#instances.length;
     const staged = this.#instances.reduce((sum, { posted }) => sum + (posted[1]?.batch.length ?? 0), 0);
-    const room = most - (iteration === undefined ? holdings.waiting.length + staged : holdings.size);
+    const waiting = holdings.waiting.length + this.#calls.waiting + staged;
+    const room = most - (iteration === undefined ? waiting : holdings.size + this.#calls.size);
     return candidates === undefined ? room : Math.min(room, candidates - holdings.size);
   }
 
@@ -137,7 +138,8 @@ export class TensorWork implements LaneWork {
       if (this.#going.size > 0) await within(POST_MS, Promise.all(this.#going), world);
       const posted = instances.map((one) => one.posted.length);
       if (signal.aborted && posted.every((count) => count === 0)) break;
-      const plan = planBatch(holdings.waiting, this.#suspects(), world.now(), this.#model.limits, this.#busy());
+      const waiting = this.#calls.among(holdings.waiting);
+      const plan = planBatch(waiting, this.#suspects(), world.now(), this.#model.limits, this.#busy());
       if (this.#takeBack(signal.aborted || plan.kind === "alone" || posted.includes(0))) continue;
       const move = signal.aborted ? WAIT : moveBeside(plan, posted);
       if (move.kind !== "run") this.#settleLastBatch();
@@ -146,9 +148,10 @@ export class TensorWork implements LaneWork {
           await holdings.arrived.wait(Math.min(move.until, this.#stagedUntil()));
           break;
         case "expire":
-          holdings.take(move.expired);
+          this.#take(move.expired);
           this.#context.traces?.beginBatch(move.expired);
-          void this.#beginToSettle(move.expired.map(expire));
+          void this.#settling.begin(move.expired.flatMap(expire));
+          this.#callsLeft(move.expired);
           break;
         case "alone":
           holdings.take([move.suspect]);
@@ -162,7 +165,7 @@ export class TensorWork implements LaneWork {
       }
     }
     this.#settleLastBatch();
-    while (this.#unsettled.size > 0) await Promise.all(this.#unsettled);
+    await this.#settling.all();
   }
 
   /**
@@ -192,7 +195,7 @@ export class TensorWork implements LaneWork {
   async #post({ model, posted: ofThread }: Instance, batch: readonly Held[], closedBy: Closing): Promise<void> {
     const { holdings, world, traces } = this.#context;
     const { exclusive, limits } = this.#settings;
-    holdings.take(batch);
+    this.#take(batch);
     passed("batched", batch, nameOf);
     const trace = traces?.beginBatch(batch, closedBy);
     let onPosted = () => {};
@@ -223,8 +226,7 @@ export class TensorWork implements LaneWork {
     );
     if (this.#ran !== undefined) await within(POST_MS, isPosted, world);
     this.#settleLastBatch();
-    const most = SETTLING_AT_ONCE + this.#instances.length - 1;
-    while (this.#settling.size >= most) await Promise.race(this.#settling);
+    await this.#settling.room(SETTLING_AT_ONCE + this.#instances.length - 1);
   }
 
   /**
@@ -245,7 +247,7 @@ export class TensorWork implements LaneWork {
   #ended({ batch, closedBy, again }: Posted, execution: Execution): void {
     const { holdings, counts, log } = this.#context;
     this.#settleLastBatch();
-    this.#ran = { execution, again };
+    this.#ran = { batch, execution, again };
     // Requests that run again are part of the next plan.
     if (this.#model.iteration !== undefined) this.#settleLastBatch();
     // There is room for another batch now.
@@ -273,6 +275,7 @@ export class TensorWork implements LaneWork {
     if (staged.hasBegun) return false;
     posted.pop();
     holdings.putBack(staged.batch);
+    this.#calls.putBack(staged.batch);
     return true;
   }
 
@@ -280,57 +283,79 @@ export class TensorWork implements LaneWork {
     const ran = this.#ran;
     if (ran === undefined) return;
     this.#ran = undefined;
-    this.#leave(ran.execution.abandoned);
+    this.#settling.leave(ran.execution.abandoned);
     const settled = ran.execution.settlements();
+    this.#callsLeft(ran.batch);
     const { redis } = this.#context.queue;
-    for (const some of callGroups(redis, ran.again, ({ held }) => bucketTag(held.delivery.bucket))) this.#goOn(some);
-    void this.#beginToSettle(settled);
+    const again = ran.again.filter((one) => !this.#goOnCalling(one));
+    for (const some of callGroups(redis, again, ({ held }) => bucketTag(held.delivery.bucket))) this.#goOn(some);
+    void this.#settling.begin(settled);
+  }
+
+  /** Runs a step of an ensemble, in a batch with other requests. */
+  call(held: Held): void {
+    this.#calls.add(held);
+    this.#context.holdings.arrived.notify();
+  }
+
+  /**
+   * Runs a step of an ensemble by itself, while nothing else runs, until `isAlone` says that it may
+   * run beside others.
+   */
+  async callAlone(held: Held, isAlone: () => boolean): Promise<void> {
+    const again: Again[] = [];
+    const execution = await execute(this.#model, [held], this.#settings.limits, {
+      ...(this.#runs && { again: (one: Again) => again.push(one) }),
+    });
+    execution.settlements();
+    this.#context.traces?.left(held.delivery);
+    for (const one of again) {
+      if (!isAlone()) this.#goOnCalling(one);
+      else if (await mayGoOn(one)) await this.callAlone(one.held, isAlone);
+    }
+  }
+
+  #take(batch: readonly Held[]): void {
+    this.#context.holdings.take(batch);
+    this.#calls.take(batch);
+  }
+
+  #callsLeft(batch: readonly Held[]): void {
+    this.#calls.left(batch);
+    for (const { call, delivery } of batch) if (call !== undefined) this.#context.traces?.left(delivery);
+  }
+
+  /**
+   * Lets a call wait for its next run, once the ensemble has the answer.
+   * @returns false for a request of a lane
+   */
+  #goOnCalling(one: Again): boolean {
+    if (one.held.call === undefined) return false;
+    void mayGoOn(one).then((may) => may && this.call(one.held));
+    return true;
   }
 
   /** Lets requests wait for their next runs, once their last runs are in Redis. */
   #goOn(requests: readonly Again[], surely?: boolean): void {
     const { holdings, log } = this.#context;
-    const going: Promise<void> = (async () => {
-      try {
-        const on = await this.#runs?.goOn(requests, surely);
-        const kept = new Set([...(on?.again ?? []), ...(on?.ended ?? [])].map(({ delivery }) => delivery));
-        for (const held of on?.again ?? []) holdings.again(held);
-        this.#drop(requests.map(({ held }) => held).filter(({ delivery }) => !kept.has(delivery)));
-        if ((on?.ended.length ?? 0) > 0) void this.#beginToSettle(on?.ended ?? []);
-      } catch (error) {
-        log.error({ requests: requests.length, error: String(error) }, "requests between two runs are tried again");
-        this.#leave(requests.map(({ held }) => held));
-      }
-      holdings.arrived.notify();
-    })().finally(() => {
-      this.#going.delete(going);
-      this.#unsettled.delete(going);
-    });
+    const going: Promise<void> = this.#settling
+      .track(
+        (async () => {
+          try {
+            const on = await this.#runs?.goOn(requests, surely);
+            const kept = new Set([...(on?.again ?? []), ...(on?.ended ?? [])].map(({ delivery }) => delivery));
+            for (const held of on?.again ?? []) holdings.again(held);
+            this.#settling.drop(requests.map(({ held }) => held).filter(({ delivery }) => !kept.has(delivery)));
+            if ((on?.ended.length ?? 0) > 0) void this.#settling.begin(on?.ended ?? []);
+          } catch (error) {
+            log.error({ requests: requests.length, error: String(error) }, "requests between two runs are tried again");
+            this.#settling.leave(requests.map(({ held }) => held));
+          }
+          holdings.arrived.notify();
+        })(),
+      )
+      .finally(() => this.#going.delete(going));
     this.#going.add(going);
-    this.#unsettled.add(going);
-  }
-
-  /**
-   * A settlement that takes long in a Cluster belongs to a bucket whose master is away. That bucket
-   * brings no new steps meanwhile, so the settlement stops counting after `patienceMs`.
-   *
-   * @returns a promise that resolves when all is settled, or after that time
-   */
-  #beginToSettle(settled: readonly Settled[]): Promise<unknown> {
-    const done: Promise<void> = this.#settleAll(settled).finally(() => this.#unsettled.delete(done));
-    this.#unsettled.add(done);
-    const { settler, world } = this.#context;
-    const counted: Promise<unknown> = within(settler.patienceMs, done, world).finally(() =>
-      this.#settling.delete(counted),
-    );
-    this.#settling.add(counted);
-    return counted;
-  }
-
-  async #settleAll(settled: readonly Settled[]): Promise<void> {
-    const { settler } = this.#context;
-    const groups = settledTogether(settler, settled);
-    await Promise.all(groups.map((some) => this.#settleAndDrop(some)));
   }
 
   /** Runs a step that may have ended its last worker. Nothing else runs meanwhile. */
@@ -340,19 +365,19 @@ export class TensorWork implements LaneWork {
     const { request, step } = suspect.delivery;
     try {
       // `beginAlone` counts a run, and without its state the step would not run.
-      if ((await suspect.state).kind === "unavailable") return this.#leave([suspect]);
+      if ((await suspect.state).kind === "unavailable") return this.#settling.leave([suspect]);
       const resumed = await this.#runs?.resume(suspect);
-      if (resumed?.kind === "settle") return void (await this.#beginToSettle([resumed.settled]));
+      if (resumed?.kind === "settle") return void (await this.#settling.begin([resumed.settled]));
       const run = world.uuid();
       const verdict = await retrying(() => beginAlone(settler.queue, suspect.delivery, maxRunsAlone, run), {
         budgetMs: settler.patienceMs,
         world,
       });
-      if (verdict === "lost") return this.#drop([suspect]);
+      if (verdict === "lost") return this.#settling.drop([suspect]);
       if (verdict === "poison") {
         log.error({ request, step }, "request set aside");
         const error = fixedError("poison_request", "usual");
-        await this.#beginToSettle([failSequence(suspect, error, "poison_request")]);
+        await this.#settling.begin([failSequence(suspect, error, "poison_request")]);
         return;
       }
       const trace = traces?.beginBatch([suspect], "alone");
@@ -364,57 +389,38 @@ export class TensorWork implements LaneWork {
       const execution = await execute(this.#model, [resumed?.held ?? suspect], limits, posting);
       trace?.ran(execution);
       if (execution.runs > 0) counts.batches?.closed("alone");
-      this.#leave(execution.abandoned);
+      this.#settling.leave(execution.abandoned);
       const settled = execution.settlements();
       // A request that has come further than its last worker runs beside others again.
       if (again.length > 0) this.#goOn(again, true);
-      await this.#beginToSettle(settled);
+      await this.#settling.begin(settled);
     } catch (error) {
       log.warn({ error: String(error) }, "a suspect will be tried again");
-      this.#leave([suspect]);
+      this.#settling.leave([suspect]);
     }
-  }
-
-  async #settleAndDrop(settled: readonly Settled[]): Promise<void> {
-    const { settler, log } = this.#context;
-    try {
-      const ends = (await this.#runs?.end(settled)) ?? settled;
-      const { lost, already } = await settle(settler, ends);
-      if (lost === 0) this.#runs?.forget(ends);
-      if (lost + already > 0) log.warn({ lost, already }, REFUSED);
-    } catch (error) {
-      log.error({ steps: settled.length, error: String(error) }, "commit failed; the steps will run again");
-      return this.#leave(settled);
-    }
-    this.#drop(settled);
-  }
-
-  /**
-   * Gives steps up for now. The worker tries them again in a while, unless another worker has them
-   * by then.
-   */
-  #leave(steps: readonly Pick<Held, "delivery">[]): void {
-    this.#context.holdings.leave(
-      steps.map(({ delivery }) => delivery),
-      this.#context.world.now(),
-    );
-  }
-
-  #drop(steps: readonly Pick<Held, "delivery">[]): void {
-    this.#context.holdings.drop(steps.map(({ delivery }) => delivery.key));
   }
 }
 
+/** Gives an ensemble an answer. @returns whether the model may run again; false ends the call */
+async function mayGoOn({ held: { call }, outputs }: Again): Promise<boolean> {
+  if (outputs !== undefined) await call?.answered(outputs);
+  if (call?.isOver() === false) return true;
+  call?.ended({ kind: "error", error: fixedError("cancelled", "alreadyEnded") });
+  return false;
+}
+
 /**
- * Settles a request that no model ran before its deadline. A START that never ran leaves no
- * sequence behind.
+ * Ends a request that no model ran before its deadline. A START that never ran leaves no sequence
+ * behind.
  */
-function expire({ delivery }: Held): Settled {
-  return {
+function expire(held: Held): Settled[] {
+  const error = fixedError("expired", "beforeResult");
+  const { delivery } = held;
+  return failed(held, error, () => ({
     delivery,
-    outcome: storeOutcome(outcomeOf(fixedError("expired", "beforeResult"))),
+    outcome: storeOutcome(outcomeOf(error)),
     state: { action: delivery.start ? "fail" : "keep" },
     deadReason: undefined,
     checkpoint: undefined,
-  };
+  }));
 }
