@@ -9,7 +9,7 @@ import { cells } from "#shared/metrics/cells.js";
 import { droppedSpans } from "#shared/metrics/process.js";
 import type { MetricsPlace } from "#shared/metrics/place.js";
 import { boot, version } from "#shared/boot.js";
-import type { Announcement } from "#shared/contract/announcement.js";
+import type { Announcement, ServedModel } from "#shared/contract/announcement.js";
 import { pinOf, type Lane } from "#shared/queue/address.js";
 import type { Lifecycle } from "#shared/lifecycle.js";
 import { linkOf } from "#shared/nats/client.js";
@@ -30,13 +30,14 @@ import { openTracer } from "#shared/trace/open.js";
 import type { Tracer } from "#shared/trace/span.js";
 import { Exclusive } from "./lane/exclusive.js";
 import { beginToRead, type Reading } from "./lane/reading.js";
-import { TensorWork } from "./tensors/loop.js";
+import { EnsembleWork, type StepModel } from "./ensembles/work.js";
+import { TensorWork, type TensorWorkSettings } from "./tensors/loop.js";
 import type { ServingModel } from "./tensors/serving.js";
 import type { WorkerConfig } from "./config.js";
 import type { DescribedDevice } from "./devices/card.js";
 import { deathsIn } from "./supervision/deaths.js";
 import { TokenPublisher } from "./streams/publisher.js";
-import { StoredRuns } from "./streams/run-log.js";
+import { StoredRuns, type RunLogParts } from "./streams/run-log.js";
 import { StreamWork } from "./streams/work.js";
 import { ReplyPublisher } from "./lane/publish.js";
 import { laneContext, RunningLane, type LaneContext, type LaneSettings, type LaneWork } from "./lane/lane.js";
@@ -281,6 +282,7 @@ export class FleetMember {
       ageMs: config.BATON_DEAD_TTL_MS,
     };
     const reading = beginToRead(redis, { url: redisUrl, name: worker, log }, buckets);
+    const callable = new Map<ServedModel, StepModel>();
     const opened = loaded.map((model) => {
       const { serving, served } = model;
       const streams = hasStreams(model);
@@ -293,6 +295,7 @@ export class FleetMember {
         sleeping,
         models: loaded.length,
         living: () => liveness.living,
+        callable,
       });
       liveness.register(running);
       return running;
@@ -306,12 +309,14 @@ export class FleetMember {
     }));
     void tellSupervisor({ says: "holds", release, models });
     this.lifecycle.onClose("lanes", async () => {
-      await Promise.all(
-        opened.map(async (lane) => {
-          await liveness.unregister(lane);
-          await lane.drain();
-        }),
-      );
+      const close = async (lane: RunningLane) => {
+        await liveness.unregister(lane);
+        await lane.drain();
+      };
+      // An ensemble comes behind the models that its steps run, which work for it until it is done.
+      const ensembles = opened.filter((_, i) => loaded[i]?.kind === "ensemble");
+      for (const lane of ensembles.reverse()) await close(lane);
+      await Promise.all(opened.filter((lane) => !ensembles.includes(lane)).map(close));
       await reading.stop();
     });
     return lanes;
@@ -319,10 +324,13 @@ export class FleetMember {
 
   private openLane(
     model: LoadedModel,
-    shared: Pick<LaneSettings, "queue" | "replies" | "sleeping" | "models" | "living"> & { readonly reading: Reading },
+    shared: Pick<LaneSettings, "queue" | "replies" | "sleeping" | "models" | "living"> & {
+      readonly reading: Reading;
+      readonly callable: Map<ServedModel, StepModel>;
+    },
   ): RunningLane {
     const { bus, clocks, outageGuard, config, worker, tracer, log } = this;
-    const { reading, ...parts } = shared;
+    const { reading, callable, ...parts } = shared;
     const { name, version, placement } = model.served;
     const { labels = {}, firstResponse } = model.figures ?? {};
     cells.describeModel(name, version, { labels, bounds: firstResponse && { [FIRST_RESPONSE]: firstResponse } });
@@ -333,7 +341,7 @@ export class FleetMember {
       maxIdleMs: model.serving.maxIdleMs,
       history: model.kind === "generator" ? 1 : model.serving.history,
       instances: model.kind === "generator" ? undefined : sessionsOf(model),
-      takesBoth: model.kind === "tensors" && model.serving.iteration !== undefined,
+      takesBoth: takesBoth(model),
       outageGuard,
       stateCacheBytes: config.BATON_STATE_CACHE_BYTES,
       room: reading.room,
@@ -342,10 +350,11 @@ export class FleetMember {
     });
     const loadSeconds = (model.loadMs ?? 0) / 1_000;
     context.counts.show("nv_model_load_duration_secs", () => loadSeconds);
-    return new RunningLane(context, this.workOf(model, context), reading);
+    return new RunningLane(context, this.workOf(model, context, callable), reading);
   }
 
-  private workOf(model: LoadedModel, context: LaneContext): LaneWork {
+  /** @param callable the models that steps of ensembles can run, to which this adds the model */
+  private workOf(model: LoadedModel, context: LaneContext, callable: Map<ServedModel, StepModel>): LaneWork {
     const { config, exclusive } = this;
     const shared = { exclusive, maxRunsAlone: config.BATON_MAX_RUNS_ALONE };
     const { BATON_TIMINGS: timings } = config;
@@ -353,14 +362,27 @@ export class FleetMember {
       const queue = { ...context.queue, streams: true } as const;
       return new StreamWork(model.serving, context, { ...shared, timings, queue });
     }
-    const { serving } = model;
     const limits = { maxStateBytes: config.BATON_MAX_STATE_BYTES, timings };
-    const isPlain = serving.iteration === undefined && serving.decoupled !== true;
-    const runs = isPlain ? undefined : this.runLog(serving, context);
-    return new TensorWork(serving, context, { ...shared, limits, runs });
+    const work =
+      model.kind === "ensemble"
+        ? new EnsembleWork(model.serving, context, {
+            ...shared,
+            limits,
+            runs: this.runLog(model.serving, context),
+            models: model.serving.steps.map(({ served }) => callable.get(served) as StepModel),
+          })
+        : this.tensorWorkOf(model.serving, context, { ...shared, limits });
+    callable.set(model.callable.served, work);
+    return work;
   }
 
-  private runLog(model: ServingModel, { queue, settler, outageGuard, log }: LaneContext): StoredRuns {
+  private tensorWorkOf(serving: ServingModel, context: LaneContext, shared: TensorWorkSettings): TensorWork {
+    const isPlain = serving.iteration === undefined && serving.decoupled !== true;
+    const runs = isPlain ? undefined : this.runLog(serving, context);
+    return new TensorWork(serving, context, { ...shared, runs });
+  }
+
+  private runLog(model: RunLogParts["model"], { queue, settler, outageGuard, log }: LaneContext): StoredRuns {
     const publisher = new TokenPublisher({ redis: queue.redis, bus: settler.bus, log });
     this.lifecycle.onClose("answers", () => publisher.close());
     return new StoredRuns({ queue, model, settler, publisher, outageGuard, log });
@@ -370,6 +392,12 @@ export class FleetMember {
 /** Whether the answers of a model's requests are records of logs. */
 function hasStreams({ kind, serving }: LoadedModel): boolean {
   return kind === "generator" || serving.decoupled === true;
+}
+
+/** Whether a model with sequences also takes requests that are no steps. */
+function takesBoth(model: LoadedModel): boolean {
+  if (model.kind === "ensemble") return model.serving.takesBoth;
+  return model.kind === "tensors" && model.serving.iteration !== undefined;
 }
 
 function servedPin(model: LoadedModel): ServedPin {

@@ -9,12 +9,14 @@ import { weightBytes } from "./models/weights.js";
 import { scanRepository, type FoundModel, type ScannedModel } from "./models/scan.js";
 import { loadVersion, type LoadedTensorModel } from "./load-version.js";
 import type { WorkerConfig } from "./config.js";
+import { inOrder, loadEnsemble, type LoadedEnsemble } from "./ensembles/load.js";
+import type { Callable } from "./ensembles/serving.js";
 import type { ModelChoice } from "./repository/choice.js";
 import { instancePlaces, type Device, type Places, type WantedInstances } from "./devices/device.js";
 import { withoutPaths } from "./onnx/error-text.js";
 import { placementText, type Placement } from "./onnx/providers.js";
 
-export type LoadedModel = (LoadedTensorModel | LoadedGenerator) & {
+export type LoadedModel = (LoadedTensorModel | LoadedGenerator | LoadedEnsemble) & {
   /** How long the model took to load, in ms; undefined until it has loaded. */
   readonly loadMs?: number;
   /** What the configuration says of the model's figures; undefined until it has loaded. */
@@ -64,13 +66,13 @@ export async function loadModels(
   const attempt = async (
     { name, figures }: { readonly name: string; readonly figures: ModelFigures },
     version: string,
-    file: string,
+    file: string | undefined,
     load: () => Promise<LoadedModel>,
   ) => {
     try {
       const since = performance.now();
       // First, because nothing closes a loaded model if a later line fails.
-      const bytes = await weightBytes(file);
+      const bytes = file === undefined ? 0 : await weightBytes(file);
       const model = await load();
       const loadMs = performance.now() - since;
       loaded.push({ ...model, served: { ...model.served, weightBytes: bytes * sessionsOf(model) }, figures, loadMs });
@@ -89,7 +91,7 @@ export async function loadModels(
           loadGenerator(generatorSettings(config, device, place), model, onFatal),
         ),
       );
-    } else {
+    } else if (model.kind === "found") {
       for (const version of model.versions) {
         if ("error" in version) {
           failed.push({ name: model.name, version: version.version, reason: version.error });
@@ -104,7 +106,20 @@ export async function loadModels(
       }
     }
   }
+  const unique = wanted.filter(({ name }) => wanted.filter((one) => one.name === name).length === 1);
+  for (const model of inOrder(unique.flatMap((one) => (one.kind === "ensemble" ? [one] : [])))) {
+    const { name, config: own, versions } = model;
+    for (const version of versions) {
+      await attempt({ name, figures: figuresOf(own) }, version, undefined, () =>
+        loadEnsemble(model, version, loaded.flatMap(callableIn)),
+      );
+    }
+  }
   return { loaded, failed };
+}
+
+function callableIn(model: LoadedModel): Callable[] {
+  return model.kind === "generator" ? [] : [model.callable];
 }
 
 function missing(named: readonly string[], scanned: readonly ScannedModel[]): Announcement["failed"] {

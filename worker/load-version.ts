@@ -2,13 +2,13 @@
  * Loads a version of a tensor model: opens a session for each instance, completes the configuration
  * with the graph, and tries the model before it serves.
  */
-import { createHash } from "node:crypto";
-import { createReadStream } from "node:fs";
-import type { ServedModel, TensorSpec } from "#shared/contract/announcement.js";
+import type { ServedModel } from "#shared/contract/announcement.js";
 import type { WorkerConfig } from "./config.js";
 import { computeCapabilities } from "./devices/card.js";
 import type { Device, Places } from "./devices/device.js";
-import type { Labels } from "./models/labels.js";
+import { callableOf, type Callable } from "./ensembles/serving.js";
+import { digestOf } from "./models/digest.js";
+import { labelled } from "./models/labels.js";
 import { configJson } from "./models/pbtxt/config-json.js";
 import { resolveModel } from "./models/resolve.js";
 import type { FoundModel, GoodVersion } from "./models/scan.js";
@@ -34,6 +34,8 @@ export interface LoadedTensorModel {
    * of note.
    */
   readonly inferred: string | undefined;
+  /** The model for the steps of ensembles. */
+  readonly callable: Callable;
 }
 
 /** The places of a model's instances, and the settings that it loads with. */
@@ -105,17 +107,12 @@ export async function loadVersion(
       serving,
       served: { ...served, ...(warnings.length > 0 && { warnings }) },
       inferred,
+      callable: callableOf(serving, served, [file]),
     };
   } catch (error) {
     for (const one of [host, ...others]) await one.close();
     throw error;
   }
-}
-
-/** An output with the names of its classes, if it has any. */
-function labelled(output: TensorSpec, labels: Labels): TensorSpec {
-  const names = labels.get(output.name);
-  return names === undefined ? output : { ...output, labels: [...names] };
 }
 
 const noSuchCard =
@@ -135,16 +132,4 @@ export function fileName(
   const capability = isCuda && gpu !== undefined ? capabilities[gpu] : undefined;
   const file = capability === undefined ? undefined : named[capability];
   return capability === undefined || file === undefined ? undefined : { capability, file };
-}
-
-/**
- * Files of `cc_model_filenames` do not count, because each is the same model, built for a card.
- * Workers with different cards serve the model together, and may lack the files of other cards.
- *
- * @param file the default file
- */
-async function digestOf(config: string, files: readonly string[]): Promise<string> {
-  const hash = createHash("sha256").update(config);
-  for (const file of files) for await (const chunk of createReadStream(file)) hash.update(chunk as Buffer);
-  return hash.digest("hex");
 }

@@ -15,7 +15,7 @@ import type { Device } from "./devices/device.js";
 import { findDevice } from "./devices/find.js";
 import { findModels, loadModels, type LoadedModel, type LoadReport } from "./load-models.js";
 import type { ScannedModel } from "./models/scan.js";
-import { chooseModels, obedience } from "./repository/choice.js";
+import { chooseModels, obedience, withSteps } from "./repository/choice.js";
 import { lookAt } from "./repository/look.js";
 import { lostModels } from "./repository/lost-models.js";
 import { BESIDE, replacedIn, tellSupervisor, type Replaced } from "./supervision/messages.js";
@@ -51,8 +51,9 @@ async function serve(config: WorkerConfig, log: Logger, onRetire: () => void): P
   };
   const early = control === "explicit" ? await open() : undefined;
   const wish = await early?.readWish();
-  const choice = chooseModels(config, wish);
-  const found = await findModels(config, device, choice);
+  const chosen = chooseModels(config, wish);
+  const found = await findModels(config, device, chosen);
+  const choice = withSteps(chosen, found, wish);
   // The models' threads start while the main thread reads the rest of its program, and connects.
   const [report, member] = await Promise.all([loadModels(config, device, found, choice, onFatal), early ?? open()]);
   if (metrics !== undefined) await showFigures(device, lifecycle);
@@ -106,6 +107,7 @@ async function showFigures({ gpus }: Device, lifecycle: Lifecycle): Promise<void
 }
 
 async function closeModel(model: LoadedModel): Promise<void> {
+  if (model.kind === "ensemble") return;
   await model.serving.host.close();
   if (model.kind === "generator") return model.serving.tokenizer.close();
   for (const host of model.serving.others ?? []) await host.close();

@@ -56,6 +56,11 @@ export const servedModel = z.object({
        * model accepts.
        */
       corrid: z.object({ tensor: z.string(), datatype }).optional(),
+      /**
+       * The states of an ensemble's steps, which its own configuration does not have, with all
+       * dimensions. Absent for other models.
+       */
+      states: z.array(z.object({ input: z.string(), datatype, dims: z.array(z.number()) })).optional(),
     })
     .optional(),
   /** Whether the model gives any number of answers to a request. Absent: it gives one. */

@@ -113,11 +113,16 @@ export function carriedStateFault(
     const history = historyOf(tensors, model.generator);
     return typeof history === "string" ? history : undefined;
   }
-  const { sequence_batching: sequence } = announced.parse(model.config);
-  const states = (sequence?.state ?? []).map(({ input_name: input, data_type, dims }) => {
+  const ofSteps = model.sequence?.states;
+  if (ofSteps !== undefined) return statesFault(ofSteps, false, tensors);
+  return statesFault(configuredStates(model), model.maxBatchSize > 0, tensors);
+}
+
+function configuredStates({ config }: ServedModel): StateShape[] {
+  const { sequence_batching: sequence } = announced.parse(config);
+  return (sequence?.state ?? []).map(({ input_name: input, data_type, dims }) => {
     return { input, datatype: kserveType(data_type), dims };
   });
-  return statesFault(states, model.maxBatchSize > 0, tensors);
 }
 
 /**

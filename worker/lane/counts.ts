@@ -12,6 +12,7 @@ import type { Delivery } from "#shared/queue/entry.js";
 import { fates, type Fate } from "#shared/queue/work/commit/settlement.js";
 import { FIRST_RESPONSE } from "../models/validate/figures.js";
 import { statePlaces, type LookUpCounts, type StatePlace } from "../sequence/states.js";
+import type { Held, StepEnd } from "./holdings.js";
 import { ModelReport } from "./model-report.js";
 import type { Settled } from "./settle.js";
 
@@ -190,6 +191,19 @@ export class ModelCounts implements LookUpCounts {
     if (measured !== undefined) this.batches?.ended(measured, endedAt);
   }
 
+  /** Counts the end of a request that an ensemble has made, as that of one of the model's lanes. */
+  called({ rows, admittedAt }: Pick<Held, "rows" | "admittedAt">, end: StepEnd, endedAt: number): void {
+    const cells = this.#cells;
+    if (end.kind === "error") {
+      this.report.failed(endedAt - admittedAt, endedAt);
+      return cells.add(this.#failures[reasonOf(end.error.code)]);
+    }
+    cells.add(this.#success);
+    cells.add(this.#rows, rows);
+    this.report.succeeded(rows, endedAt);
+    this.batches?.ended({ run: end.run, rows, admittedAt }, endedAt);
+  }
+
   /** Counts a stream as a run of its own, though the engine runs many streams together. */
   #generated({ begunAt, ranMs }: Generated, admittedAt: number, endedAt: number): void {
     const [requestMs, queueMs] = [endedAt - admittedAt, begunAt - admittedAt];
@@ -243,12 +257,13 @@ export class BatchCounts {
     this.#instances = instances;
   }
 
-  /** Counts a run of one of the model's instances, with or without success. */
-  ran(rows: number, inputMs: number, ranMs: number): void {
+  /**
+   * Counts a run of one of the model's instances, with or without success.
+   * @param busyMs all instances together are busy for no more than the time that passes
+   */
+  ran(rows: number, inputMs: number, ranMs: number, busyMs = ranMs / this.#instances): void {
     const cells = this.#cells;
     this.#report.ran(rows, inputMs, ranMs);
-    // All instances together are busy for no more than the time that passes.
-    const busyMs = ranMs / this.#instances;
     this.#report.busy(busyMs);
     cells.add(this.#runs);
     cells.observe(this.#runRows, rows);

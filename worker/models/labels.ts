@@ -1,4 +1,5 @@
 /** The names of a model's classes, which answers of the classification extension have. */
+import type { TensorSpec } from "#shared/contract/announcement.js";
 import type { ModelConfig } from "#shared/model/config.js";
 import { LoadError } from "../thread/load-error.js";
 import { readText } from "./inside.js";
@@ -29,4 +30,10 @@ export async function readLabels(directory: string, config: Pick<ModelConfig, "o
     labels.set(name, text.replace(/\r?\n$/, "").split(/\r?\n/));
   }
   return labels;
+}
+
+/** An output with the names of its classes, if it has any. */
+export function labelled(output: TensorSpec, labels: Labels): TensorSpec {
+  const names = labels.get(output.name);
+  return names === undefined ? output : { ...output, labels: [...names] };
 }

@@ -44,7 +44,7 @@ async function scanOne(): Promise<ScannedModel> {
 async function found(): Promise<FoundModel> {
   const model = await scanOne();
   if (model.kind === "broken") throw new Error(model.error);
-  if (model.kind === "generator") throw new Error("a generator was found");
+  if (model.kind !== "found") throw new Error(`a model of the kind ${model.kind} was found`);
   return model;
 }
 

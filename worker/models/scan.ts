@@ -11,12 +11,14 @@ import { looksLikeGenerator, readGeneratorFolder, type GeneratorFolder } from ".
 import { readInitialStates, type InitialStates } from "./initial-state.js";
 import { checkTree, readInside, resolveInside } from "./inside.js";
 import { readLabels, type Labels } from "./labels.js";
+import { isEnsemble } from "./validate/ensemble.js";
 import { judge } from "./validate/judge.js";
 import { LoadError } from "../thread/load-error.js";
 import { parseConfigJson } from "./pbtxt/parse-config-json.js";
 import { modelConfig } from "./pbtxt/schema.js";
 import { defaultMessage, MAX_CONFIG_BYTES } from "./pbtxt/text-format.js";
 import { genuine, readConfigText, rewriteValues, type ReadConfig } from "./validate/tutorial.js";
+import { validateTensors } from "./validate/tensors.js";
 import { validateConfig } from "./validate/validate.js";
 
 const CONFIG = "config.pbtxt";
@@ -66,6 +68,18 @@ export interface FoundGenerator extends GeneratorFolder, GeneratorConfig {
   readonly kind: "generator";
 }
 
+/** An ensemble, which has no files of its own: its steps run models of the same worker. */
+export interface FoundEnsemble {
+  readonly kind: "ensemble";
+  readonly name: string;
+  readonly config: ModelConfig;
+  /** Chosen by the version policy, ascending; at least one. */
+  readonly versions: readonly string[];
+  readonly labels: Labels;
+  /** As in `FoundModel`. */
+  readonly warnings: readonly string[];
+}
+
 /** A directory that cannot be served; `error` says why. */
 interface BrokenModel {
   readonly kind: "broken";
@@ -74,7 +88,7 @@ interface BrokenModel {
   readonly error: string;
 }
 
-export type ScannedModel = FoundModel | FoundGenerator | BrokenModel;
+export type ScannedModel = FoundModel | FoundGenerator | FoundEnsemble | BrokenModel;
 
 /**
  * @param gpus ids of the GPUs that this worker offers; none by default
@@ -118,7 +132,7 @@ async function scanModel(
   name: string,
   gpus: readonly number[],
   given: string | undefined,
-): Promise<FoundModel | FoundGenerator | undefined> {
+): Promise<FoundModel | FoundGenerator | FoundEnsemble | undefined> {
   if (!isModelName(name)) {
     throw new LoadError("a model's name is 1 to 128 letters, digits, '.', '_' or '-', without '..'");
   }
@@ -154,8 +168,12 @@ async function scanModel(
   }
   validateConfig(config, gpus);
   const unheard = judge(written);
-  const { initialStates, warnings: lacking } = await readInitialStates(directory, config);
   const labels = await readLabels(directory, config);
+  if (isEnsemble(config)) {
+    validateTensors(config);
+    return { kind: "ensemble", name, config, versions: chosen, labels, warnings: [...warnings, ...unheard] };
+  }
+  const { initialStates, warnings: lacking } = await readInitialStates(directory, config);
   const versions: ScannedVersion[] = [];
   for (const version of chosen) versions.push(await scanVersion(directory, version, config));
   return {

@@ -1,6 +1,8 @@
 /** Which models of its repository a worker loads, by its settings and by the fleet's wish. */
 import type { Announcement } from "#shared/contract/announcement.js";
 import type { Wish } from "#shared/queue/wish.js";
+import type { ScannedModel } from "../models/scan.js";
+import { stepsOf } from "../models/validate/ensemble.js";
 
 export interface ModelChoice {
   readonly isWanted: (name: string) => boolean;
@@ -28,6 +30,24 @@ export function chooseModels({ BATON_MODELS, BATON_LOAD_MODELS }: ChoiceSettings
   const names = new Set([...BATON_LOAD_MODELS.filter((name) => name !== ALL), ...models.keys()]);
   const configs = [...models].flatMap(([name, { config }]) => (config === undefined ? [] : [[name, config] as const]));
   return { isWanted, named: [...names].filter(isWanted), configs: new Map(configs) };
+}
+
+/**
+ * Adds the models that the steps of wanted ensembles run, as Triton does. Only a client that has
+ * unloaded such a model after the ensemble was loaded keeps it away.
+ */
+export function withSteps(choice: ModelChoice, scanned: readonly ScannedModel[], wish: Wish | undefined): ModelChoice {
+  const wanted = new Set(scanned.flatMap(({ name }) => (choice.isWanted(name) ? [name] : [])));
+  const numberOf = (name: string) => wish?.models.get(name)?.number ?? 0;
+  const isUnloaded = (step: string, by: string) =>
+    wish?.models.get(step)?.isLoaded === false && numberOf(step) > numberOf(by);
+  // Grows while it is read, so the steps of an ensemble within an ensemble are found, too.
+  for (const name of wanted) {
+    const model = scanned.find((one) => one.name === name);
+    const steps = model?.kind === "ensemble" ? stepsOf(model.config) : [];
+    for (const step of steps) if (!isUnloaded(step, name)) wanted.add(step);
+  }
+  return { ...choice, isWanted: (name) => wanted.has(name) };
 }
 
 /**

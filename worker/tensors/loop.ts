@@ -12,7 +12,7 @@ import { callGroups } from "#shared/redis/slots.js";
 import { retrying, within } from "#shared/retry.js";
 import { passed } from "#shared/stages.js";
 import type { Exclusive } from "../lane/exclusive.js";
-import type { Closing } from "../lane/counts.js";
+import type { Closing, ModelCounts } from "../lane/counts.js";
 import type { Batching, Held } from "../lane/holdings.js";
 import type { LaneContext, LaneWork } from "../lane/lane.js";
 import { nameOf, type Settled } from "../lane/settle.js";
@@ -95,6 +95,10 @@ export class TensorWork implements LaneWork {
     this.#runs = settings.runs;
     this.#settling = new Settling(context, settings.runs);
     this.#settings = { ...settings, limits: { ...settings.limits, counts: context.counts.batches } };
+  }
+
+  get counts(): ModelCounts {
+    return this.#context.counts;
   }
 
   get batching(): Batching {

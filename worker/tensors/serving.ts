@@ -124,7 +124,7 @@ export function servingOf(
     controls: sequence === undefined ? [] : controls(sequence),
     states: sequence === undefined ? [] : states(sequence, batched, initialStates),
     maxIdleMs: sequence && maxIdleMs(sequence),
-    history: history(config),
+    history: historyOf(config),
     iteration: iterationOf(config),
     ...(isDecoupled(config) && { decoupled: true }),
   };
@@ -173,8 +173,8 @@ export function servedOf(
       sequence: {
         maxIdleMs: maxIdleMs(sequence),
         ...(sequence.iterative_sequence && { iterative: true }),
-        ...(config.parameters["implicit_start"]?.string_value === "true" && { implicitStart: true }),
-        history: history(config),
+        ...(startsImplicitly(config) && { implicitStart: true }),
+        history: historyOf(config),
         ...takesStatesOf(config),
         ...(corrid && { corrid: { tensor: corrid.tensor, datatype: corrid.datatype } }),
       },
@@ -270,12 +270,17 @@ function maxIdleMs({ max_sequence_idle_microseconds }: SequenceBatching): number
 }
 
 /** Reading the configuration has refused all values but whole numbers. */
-function history({ parameters }: ModelConfig): number {
+export function historyOf({ parameters }: ModelConfig): number {
   return Number(parameters["checkpoint_history"]?.string_value ?? 1);
 }
 
+/** Whether the first request of an unknown id begins a sequence without START. */
+export function startsImplicitly({ parameters }: ModelConfig): boolean {
+  return parameters["implicit_start"]?.string_value === "true";
+}
+
 /** Reading the configuration has refused all values but lists of versions. */
-function takesStatesOf({ parameters }: ModelConfig): { readonly takesStatesOf?: string[] } {
+export function takesStatesOf({ parameters }: ModelConfig): { readonly takesStatesOf?: string[] } {
   const versions = parameters["takes_states_of"]?.string_value;
   return versions === undefined ? {} : { takesStatesOf: versions.split(",") };
 }

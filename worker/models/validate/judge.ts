@@ -4,7 +4,16 @@ import { LoadError } from "../../thread/load-error.js";
 import type { Field, Message } from "../pbtxt/message.js";
 import { modelConfig } from "../pbtxt/schema.js";
 import { FIRST_RESPONSE } from "./figures.js";
-import { generatorVerdicts, parameterVerdict, Verdict, verdicts, type Verdicts } from "./verdicts.js";
+import { isEnsemble } from "./ensemble.js";
+import {
+  ensembleParameterVerdict,
+  ensembleVerdicts,
+  generatorVerdicts,
+  parameterVerdict,
+  Verdict,
+  verdicts,
+  type Verdicts,
+} from "./verdicts.js";
 
 /**
  * @param config as written, because completion fills in further values
@@ -13,7 +22,7 @@ import { generatorVerdicts, parameterVerdict, Verdict, verdicts, type Verdicts }
  */
 export function judge(config: ModelConfig): string[] {
   return warningsOf([
-    ...judgeMessage(modelConfig, { ...config }, verdicts, ""),
+    ...judgeMessage(modelConfig, { ...config }, isEnsemble(config) ? ensembleVerdicts : verdicts, ""),
     ...judgeLevels(config),
     ...judgeMetrics(config),
     ...judgeParameters(config),
@@ -95,9 +104,10 @@ function judgeMetrics({ model_metrics: metrics }: ModelConfig): Finding[] {
   });
 }
 
-function judgeParameters({ parameters }: ModelConfig): Finding[] {
-  return Object.entries(parameters).flatMap(([key, { string_value: value }]) => {
-    return judgeField(parameterVerdict(key), `parameters['${key}']`, value);
+function judgeParameters(config: ModelConfig): Finding[] {
+  const verdictOf = isEnsemble(config) ? ensembleParameterVerdict : parameterVerdict;
+  return Object.entries(config.parameters).flatMap(([key, { string_value: value }]) => {
+    return judgeField(verdictOf(key), `parameters['${key}']`, value);
   });
 }
 

@@ -4,12 +4,11 @@
  */
 import type { DynamicBatching, InstanceGroup, ModelConfig } from "#shared/model/config.js";
 import { LoadError } from "../../thread/load-error.js";
+import { isEnsemble, validateEnsemble } from "./ensemble.js";
 import { validateFigures } from "./figures.js";
 import { isDecoupled, validateIteration } from "./iteration.js";
 import { validateSequenceBatching } from "./sequence.js";
-
-/** Parameters that concern a model's sequences. */
-const ofSequences = ["checkpoint_history", "implicit_start", "takes_states_of"];
+import { parametersOfSequences } from "./verdicts.js";
 
 /**
  * Checks everything but the tensors, because `completeFromGraph` may still add tensors.
@@ -19,12 +18,13 @@ const ofSequences = ["checkpoint_history", "implicit_start", "takes_states_of"];
 export function validateConfig(config: ModelConfig, gpus: readonly number[]): void {
   const { name } = config;
   if (name === "") throw new LoadError("model configuration must specify 'name'");
-  validateBackend(config);
+  if (isEnsemble(config)) validateEnsemble(config);
+  else validateBackend(config);
   if (config.max_batch_size < 0) throw new LoadError(`'max_batch_size' must be non-negative value for ${name}`);
   if (config.dynamic_batching !== undefined) validateDynamicBatching(config, config.dynamic_batching);
   if (config.sequence_batching !== undefined) validateSequenceBatching(config, config.sequence_batching);
-  else refuseParametersOfSequences(config);
-  validateIteration(config);
+  else if (!isEnsemble(config)) refuseParametersOfSequences(config);
+  if (!isEnsemble(config)) validateIteration(config);
   if (isDecoupled(config) && config.response_cache?.enable === true) {
     const scope = "with 'decoupled' transaction policy";
     throw new LoadError(
@@ -32,21 +32,20 @@ export function validateConfig(config: ModelConfig, gpus: readonly number[]): vo
     );
   }
   validateFigures(config);
+  validateFileNames(config);
+  if (isEnsemble(config)) return;
   if (config.instance_group.length === 0) throw new LoadError(`must specify one or more 'instance group's for ${name}`);
   validateGroups(config, gpus);
-  validateFileNames(config);
 }
 
-function refuseParametersOfSequences({ name, parameters }: ModelConfig): void {
-  const given = ofSequences.find((parameter) => parameters[parameter] !== undefined);
+/** @throws LoadError for a model without sequences, if its parameters concern sequences */
+export function refuseParametersOfSequences({ name, parameters }: Pick<ModelConfig, "name" | "parameters">): void {
+  const given = parametersOfSequences.find((parameter) => parameters[parameter] !== undefined);
   if (given === undefined) return;
   throw new LoadError(`parameter '${given}' needs sequence batching, which ${name} does not have`);
 }
 
-function validateBackend({ name, platform, backend, ensemble_scheduling: ensemble }: ModelConfig): void {
-  if (ensemble !== undefined || platform === "ensemble") {
-    throw new LoadError(`ensemble scheduling is not supported: model '${name}'`);
-  }
+function validateBackend({ name, platform, backend }: ModelConfig): void {
   if (platform === "" && backend === "") throw new LoadError(`must specify 'platform' or 'backend' for '${name}'`);
   if (backend === "") {
     const instead = 'write platform: "onnxruntime_onnx", beside a model.onnx in the folder of each version';

@@ -166,7 +166,19 @@ export const verdicts: Verdicts = {
   optimization,
   dynamic_batching: dynamicBatching,
   sequence_batching: sequenceBatching,
-  ensemble_scheduling: refused("ensembles are not there yet"),
+  ensemble_scheduling: {
+    step: {
+      model_name: obeyed,
+      model_version: obeyed,
+      input_map: obeyed,
+      output_map: obeyed,
+      model_namespace: refused("all models of a worker have one namespace"),
+    },
+    max_inflight_requests: new Verdict({
+      kind: "obeyed",
+      why: "the answers of a decoupled step that wait for the steps behind it; 16 by default",
+    }),
+  },
   instance_group: instanceGroup,
   default_model_filename: obeyed,
   // Elsewhere load-version.ts warns of it.
@@ -230,6 +242,31 @@ export const generatorVerdicts: Verdicts = {
   model_transaction_policy: { decoupled: needless("a generator answers with one response, or with a stream of them") },
 };
 
+const noGraph = "an ensemble has no graph of its own: write it into the configuration of a step's model";
+
+/** The verdicts on an ensemble's configuration. Most fields are those of the steps' models. */
+export const ensembleVerdicts: Verdicts = {
+  ...verdicts,
+  backend: refused(noGraph),
+  input: {
+    ...input,
+    reshape: refused(noGraph),
+    allow_ragged_batch: needless("whether requests share a batch is up to the models of the steps"),
+  },
+  output: { ...output, reshape: refused(noGraph) },
+  batch_input: refused(noGraph),
+  batch_output: refused(noGraph),
+  optimization: refused(noGraph),
+  dynamic_batching: refused(noGraph),
+  sequence_batching: refused(noGraph),
+  instance_group: refused(noGraph),
+  default_model_filename: refused(noGraph),
+  cc_model_filenames: refused(noGraph),
+  model_warmup: refused(noGraph),
+  model_operations: refused(noGraph),
+  model_transaction_policy: { decoupled: needless("an ensemble is decoupled if the model of a step is") },
+};
+
 const aBoolean = "it must be true, on or 1, or false, off or 0";
 const isThreadCount = (value: unknown): boolean => /^\d{1,4}$/.test(String(value));
 const performance = "Baton does not set this option of ONNX Runtime; it changes no answer";
@@ -284,6 +321,15 @@ export const parameterVerdicts: Readonly<Record<string, Verdict>> = {
 };
 
 const unknownParameter = warned("no parameter of this name is known");
+
+/** The parameters that concern a model's sequences, which an ensemble may have, too. */
+export const parametersOfSequences = ["checkpoint_history", "implicit_start", "takes_states_of"];
+
+/** The verdict on a parameter of an ensemble. */
+export function ensembleParameterVerdict(key: string): Verdict {
+  const verdict = parameterVerdict(key);
+  return verdict === unknownParameter || parametersOfSequences.includes(key) ? verdict : refused(noGraph);
+}
 
 export function parameterVerdict(key: string): Verdict {
   const family = key.slice(0, key.indexOf(":") + 1);

@@ -1,0 +1,140 @@
+/** An ensemble runs the models of its steps, in one request with one state. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import { ensembles, faultyEnsembles, makeEnsembles, remembered, stepModels } from "../fixtures/ensembles.js";
+import { useFleet } from "../support/fleet/use-fleet.js";
+import { ask, input } from "./ask.js";
+
+const repository = mkdtempSync(join(tmpdir(), "baton-ensembles-"));
+afterAll(() => rmSync(repository, { recursive: true }));
+const faulty = Object.fromEntries(Object.entries(faultyEnsembles).map(([name, { config }]) => [name, config]));
+makeEnsembles(repository, { ...ensembles, ...faulty });
+const serving = [...Object.keys(stepModels), ...Object.keys(ensembles)];
+const running = useFleet({ repository, models: [], serving });
+
+const value = (name: string, ...data: number[]) => input(name, "FP32", [data.length, 1], data);
+const once = (model: string, ...inputs: ReturnType<typeof value>[]) => ask(running.url, model, { inputs });
+
+let ids = 0;
+function sequenceOf(model: string) {
+  const id = ++ids;
+  let isFirst = true;
+  return (inputs: readonly ReturnType<typeof value>[], isLast = false) => {
+    const parameters = { sequence_id: id, sequence_start: isFirst, sequence_end: isLast };
+    isFirst = false;
+    return ask(running.url, model, { inputs, parameters });
+  };
+}
+
+interface Statistics {
+  readonly inference_count: number;
+  readonly execution_count: number;
+  readonly inference_stats: { readonly success: { readonly count: number } };
+}
+
+async function statisticsOf(model: string): Promise<Statistics> {
+  const response = await fetch(`${running.url}/v2/models/${model}/stats`);
+  const { model_stats: all } = (await response.json()) as { readonly model_stats: readonly Statistics[] };
+  return all[0] ?? expect.fail(`there are statistics of ${model}`);
+}
+
+describe("an ensemble", () => {
+  it("runs its steps one after the other, with all rows of a request", async () => {
+    expect(await once("twice", value("IN", 3))).toMatchObject({ status: 200, outputs: { OUT: [12] } });
+    expect(await once("twice", value("IN", 1, 2, 5))).toMatchObject({ outputs: { OUT: [4, 8, 20] } });
+  });
+
+  it("runs each step once its inputs exist, in whatever order they are written", async () => {
+    expect(await once("ways", value("IN", 3))).toMatchObject({ status: 200, outputs: { SLOW: [12], FAST: [6] } });
+    const one = await ask(running.url, "ways", { inputs: [value("IN", 3)], outputs: [{ name: "FAST" }] });
+    expect(one.outputs).toEqual({ FAST: [6] });
+  });
+
+  it("keeps the states of all its steps in one sequence", async () => {
+    const step = sequenceOf("remembers");
+    const inputs = [1, 2, 3, 4.5];
+    for (const [i, expected] of remembered(inputs).entries()) {
+      expect(await step([value("IN", inputs[i] ?? 0)], i === 3)).toMatchObject({ status: 200, outputs: expected });
+    }
+    expect(await step([value("IN", 1)])).toMatchObject({
+      status: 400,
+      error: expect.stringContaining("must specify the START flag on the first request") as string,
+    });
+  });
+
+  it("leaves all states as they were if a step fails", async () => {
+    const step = sequenceOf("remembers-some");
+    const inputs = (number: number, index: number) => [value("IN", number), value("INDEX", index)];
+    expect(await step(inputs(2, 0))).toMatchObject({ status: 200, outputs: { SUM: [2], FADED: [2], FOUND: [10] } });
+    expect(await step(inputs(5, 9))).toMatchObject({
+      status: 500,
+      error: expect.stringMatching(/^in ensemble 'remembers-some', onnx runtime error: /) as string,
+    });
+    expect(await step(inputs(4, 2))).toMatchObject({ status: 200, outputs: { SUM: [6], FADED: [7], FOUND: [30] } });
+  });
+
+  it("runs ensembles as its steps", async () => {
+    const step = sequenceOf("nests");
+    const inputs = [1, 2, 3];
+    const expected = remembered(inputs.map((number) => 4 * number));
+    for (const [i, { FADED }] of expected.entries()) {
+      expect(await step([value("IN", inputs[i] ?? 0)])).toMatchObject({ status: 200, outputs: { OUT: FADED } });
+    }
+  });
+
+  it("runs an iterative model as a step, with an id and without", async () => {
+    expect(await once("counts-twice", value("N", 4))).toMatchObject({ status: 200, outputs: { OUT: [20] } });
+    const step = sequenceOf("counts-twice");
+    expect(await step([value("N", 3)])).toMatchObject({ outputs: { OUT: [12] } });
+    expect(await step([value("N", 5)])).toMatchObject({ outputs: { OUT: [30] } });
+  });
+
+  it("shares batches with the requests of its steps' models, and counts for them", async () => {
+    const before = await statisticsOf("scales-slowly");
+    const whole = await statisticsOf("twice-slowly");
+    const numbers = Array.from({ length: 8 }, (_, i) => i + 1);
+    const [ofEnsemble, alone] = await Promise.all([
+      Promise.all(numbers.map((number) => once("twice-slowly", value("IN", number)))),
+      Promise.all(numbers.map((number) => once("scales-slowly", value("X", number)))),
+    ]);
+    expect(ofEnsemble.map(({ outputs }) => outputs["OUT"])).toEqual(numbers.map((number) => [4 * number]));
+    expect(alone.map(({ outputs }) => outputs["Y"])).toEqual(numbers.map((number) => [2 * number]));
+    await expect
+      .poll(async () => (await statisticsOf("scales-slowly")).inference_count - before.inference_count)
+      .toBe(24);
+    const runs = (await statisticsOf("scales-slowly")).execution_count - before.execution_count;
+    // 24 requests would be three full batches; alone they would be 24.
+    expect(runs).toBeLessThanOrEqual(12);
+    const after = await statisticsOf("twice-slowly");
+    expect(after.inference_stats.success.count - whole.inference_stats.success.count).toBe(8);
+  });
+
+  it("is described with its steps", async () => {
+    const metadata: unknown = await (await fetch(`${running.url}/v2/models/remembers`)).json();
+    expect(metadata).toMatchObject({ platform: "ensemble", inputs: [{ name: "IN", shape: [-1, 1] }] });
+    const config: unknown = await (await fetch(`${running.url}/v2/models/remembers/config`)).json();
+    expect(config).toMatchObject({
+      platform: "ensemble",
+      ensemble_scheduling: { step: [{ model_name: "scales" }, { model_name: "sums" }, { model_name: "fades" }] },
+    });
+  });
+
+  it("keeps answers in the response cache", async () => {
+    expect(await once("cached", value("IN", 3))).toMatchObject({ outputs: { OUT: [6] } });
+    await expect
+      .poll(async () => {
+        const before = (await statisticsOf("scales")).inference_count;
+        expect(await once("cached", value("IN", 3))).toMatchObject({ outputs: { OUT: [6] } });
+        return (await statisticsOf("scales")).inference_count - before;
+      })
+      .toBe(0);
+  });
+
+  it.each(Object.entries(faultyEnsembles))("is not loaded as %s", async (name, { reason }) => {
+    const index = await fetch(`${running.url}/v2/repository/index`, { method: "POST" });
+    const listed = (await index.json()) as { readonly name: string; readonly state: string; readonly reason: string }[];
+    expect(listed.find((one) => one.name === name)).toMatchObject({ state: "UNAVAILABLE", reason });
+  });
+});

@@ -1,0 +1,225 @@
+/**
+ * One request on its way through the steps of an ensemble. A step runs as soon as its inputs exist,
+ * beside others. The steps behind a decoupled step run once for each of its answers, one answer
+ * after the other. Nothing is written before the end: the caller commits the states of all steps
+ * with the outcome.
+ */
+import { fixedError, InferenceError } from "#shared/errors.js";
+import type { Tensor } from "#shared/frame.js";
+import { Signal } from "#shared/signal.js";
+import type { RunTimes } from "../lane/counts.js";
+import { noRuns, shapeKeyOf, type Held, type StepEnd, type StepResult } from "../lane/holdings.js";
+import { inputFault } from "./input-fault.js";
+import type { EnsembleModel, ServingStep } from "./serving.js";
+
+/** What a flow needs of the worker. */
+export interface FlowParts {
+  readonly model: EnsembleModel;
+  readonly held: Held;
+  /** The states of all steps; undefined if the request begins with the initial ones. */
+  readonly states: readonly Tensor[] | undefined;
+  /** Lets the model of a step run. Its end arrives at the call that `step` holds. */
+  readonly call: (step: ServingStep, held: Held) => void;
+  /** Takes an answer of a decoupled ensemble. @returns resolves when the next may come */
+  readonly answer: (outputs: readonly Tensor[]) => Promise<void>;
+  readonly now: () => number;
+}
+
+/** The end of a flow that came to its end. */
+export interface FlowEnd {
+  /** The outputs that the client wants; empty for a decoupled ensemble, whose answers came before. */
+  readonly outputs: readonly Tensor[];
+  readonly states: readonly Tensor[];
+  /** The sums of all steps. */
+  readonly run: RunTimes;
+  readonly shareMs: number;
+}
+
+type Values = ReadonlyMap<string, Tensor>;
+
+export class Flow {
+  readonly #parts: FlowParts;
+  readonly #states: (Tensor | undefined)[];
+  readonly #times = { begunAt: Infinity, inputMs: 0, ranMs: 0, outputMs: 0 };
+  #shareMs = 0;
+  #hasAnswered = false;
+  #isOver = false;
+  #isStopped = false;
+
+  constructor(parts: FlowParts) {
+    this.#parts = parts;
+    this.#states = parts.model.states.map((_, i) => parts.states?.[i]);
+  }
+
+  /** What the steps have taken of the models' time so far, in ms. */
+  get shareMs(): number {
+    return this.#shareMs;
+  }
+
+  /** Lets the steps that run come to their ends in vain. No further step begins. */
+  stop(): void {
+    this.#isOver = true;
+    this.#isStopped = true;
+  }
+
+  /** Whether the worker has stopped the flow. */
+  get isStopped(): boolean {
+    return this.#isStopped;
+  }
+
+  /** @throws InferenceError of the first step that fails; no other step begins then */
+  async run(): Promise<FlowEnd> {
+    const { model, held, now } = this.#parts;
+    const inputs = held.request.tensors.map((tensor) => [tensor.name, tensor] as const);
+    let outputs: readonly Tensor[] = [];
+    try {
+      await this.#level(0, new Map(inputs), async (values) => {
+        const wanted = (held.request.meta["outputs"] as readonly string[]).map((name) => ({
+          ...(values.get(name) as Tensor),
+          name,
+        }));
+        if (!model.decoupled) outputs = wanted;
+        else await this.#parts.answer(wanted);
+        this.#hasAnswered = true;
+      });
+    } finally {
+      this.#isOver = true;
+    }
+    const begunAt = Math.min(this.#times.begunAt, now());
+    const states = model.states.map(({ input: name }, i) => ({ ...(this.#states[i] as Tensor), name }));
+    return { outputs, states, run: { ...this.#times, begunAt }, shareMs: this.#shareMs };
+  }
+
+  /** Runs the steps of a level. @param end takes the tensors of each way through the last level */
+  async #level(level: number, given: Values, end: (values: Values) => Promise<void>): Promise<void> {
+    const { steps } = this.#parts.model;
+    const values = new Map(given);
+    const done = new Map<number, Promise<void>>();
+    for (const [place, step] of steps.entries()) {
+      if (step.level !== level || step.served.decoupled === true) continue;
+      const before = step.after.map((by) => done.get(by));
+      done.set(
+        place,
+        Promise.all(before).then(async () => {
+          const { outputs, states } = await this.#step(step, values);
+          this.#keep(step, values, outputs ?? [], states);
+        }),
+      );
+    }
+    await Promise.all(done.values());
+    const source = steps.find((step) => step.level === level && step.served.decoupled === true);
+    if (source === undefined) return end(values);
+    await this.#answers(source, values, (answered) => this.#level(level + 1, answered, end));
+  }
+
+  /** Runs a decoupled step, and lets its answers flow on in their order. */
+  async #answers(step: ServingStep, given: Values, next: (values: Values) => Promise<void>): Promise<void> {
+    const most = this.#parts.model.mostAnswers;
+    const left = new Signal();
+    let waiting = 0;
+    let flowing: Promise<void> = Promise.resolve();
+    let failure: unknown;
+    const flowOn = (outputs: readonly Tensor[]) => {
+      waiting++;
+      const values = new Map(given);
+      this.#keep(step, values, outputs, []);
+      flowing = flowing
+        .then(() => (failure === undefined ? next(values) : undefined))
+        .catch((error: unknown) => {
+          failure ??= error;
+          // The model stops at its next run.
+          this.#isOver = true;
+        })
+        .finally(() => {
+          waiting--;
+          left.notify();
+        });
+    };
+    const last = await this.#step(step, given, async (outputs) => {
+      flowOn(outputs);
+      while (waiting >= most) await left.wait(Infinity);
+    }).catch((error: unknown) => {
+      failure ??= error;
+      return undefined;
+    });
+    if (last?.outputs !== undefined) flowOn(last.outputs);
+    await flowing;
+    if (failure !== undefined) throw failure;
+    this.#keep(step, new Map(), [], last?.states ?? []);
+  }
+
+  /** Notes what a step leaves. */
+  #keep(step: ServingStep, values: Map<string, Tensor>, outputs: readonly Tensor[], states: readonly Tensor[]): void {
+    for (const output of outputs) {
+      const to = step.outputs.find(({ name }) => name === output.name)?.to;
+      if (to !== undefined) values.set(to, output);
+    }
+    for (const [i, state] of states.entries()) this.#states[step.firstState + i] = state;
+  }
+
+  /**
+   * @param answered takes the answers of a decoupled model before its last
+   * @throws InferenceError
+   */
+  async #step(
+    step: ServingStep,
+    values: Values,
+    answered: (outputs: readonly Tensor[]) => Promise<void> = () => Promise.resolve(),
+  ): Promise<StepResult> {
+    const { call, now } = this.#parts;
+    if (this.#isOver) throw fixedError("cancelled", "alreadyEnded");
+    const end = await new Promise<StepEnd>((resolve, reject) => {
+      try {
+        const isOver = () => this.#isOver;
+        call(step, this.#held(step, values, { isOver, answered, ended: resolve }));
+      } catch (error) {
+        reject(error instanceof Error ? error : new Error(String(error)));
+      }
+    });
+    if (end.kind === "error") throw end.error;
+    const { run } = end;
+    const times = this.#times;
+    times.begunAt = Math.min(times.begunAt, run.begunAt, now());
+    times.inputMs += run.inputMs;
+    times.ranMs += run.ranMs;
+    times.outputMs += run.outputMs;
+    this.#shareMs += end.shareMs;
+    return end;
+  }
+
+  /**
+   * The request of a step. It has the id, the flags and the deadline of the ensemble's request.
+   * @throws InferenceError if a tensor does not fit the model of the step
+   */
+  #held(step: ServingStep, values: Values, call: Held["call"]): Held {
+    const { held, now } = this.#parts;
+    const tensors = step.inputs.flatMap(({ spec, from }) => {
+      const value = values.get(from);
+      if (value === undefined) return [];
+      // Triton's clients and graphs know a scalar as one element.
+      const isScalar = spec.dims.length === 0 && value.shape.length === 1 && value.shape[0] === 1;
+      return { ...value, name: spec.name, shape: isScalar ? [] : value.shape };
+    });
+    const fault = inputFault(step, tensors);
+    if (fault !== undefined) throw new InferenceError("invalid_argument", fault);
+    const { batching, states, firstState } = step;
+    const own = states.map(({ input: name }, i) => ({ state: this.#states[firstState + i], name }));
+    const known = own.flatMap(({ state, name }) => (state === undefined ? [] : { ...state, name }));
+    const begins = this.#parts.states === undefined;
+    const rowed = batching.batched ? tensors.find(({ name }) => !batching.shared.has(name)) : undefined;
+    const since = now();
+    return {
+      ...held,
+      request: { meta: { ...held.request.meta, outputs: step.outputs.map(({ name }) => name) }, tensors },
+      rows: rowed?.shape[0] ?? 1,
+      shapeKey: shapeKeyOf(tensors, batching),
+      sequence: undefined,
+      state: Promise.resolve({ kind: "found", tensors: begins ? undefined : known }),
+      arrivedAt: since,
+      admittedAt: since,
+      expiresAt: this.#hasAnswered ? Infinity : held.expiresAt,
+      before: noRuns,
+      call,
+    };
+  }
+}

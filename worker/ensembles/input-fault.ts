@@ -1,0 +1,35 @@
+/**
+ * Checks the tensors of a step before its model gets them. The gateway has checked those of the
+ * ensemble, but the sizes of tensors between two steps are known only when they run. Pure.
+ */
+import type { Tensor } from "#shared/frame.js";
+import type { ServingStep } from "./serving.js";
+
+/** @returns why the model of a step cannot take the tensors, in Triton's words; undefined if it can */
+export function inputFault(
+  { served: model, batching: { shared } }: Pick<ServingStep, "served" | "batching">,
+  tensors: readonly Tensor[],
+): string | undefined {
+  const { name, maxBatchSize } = model;
+  const missing = model.inputs.find(
+    (input) => input.optional !== true && !tensors.some((one) => one.name === input.name),
+  );
+  if (missing !== undefined) return `expected an input '${missing.name}' for model '${name}'`;
+  let rows: number | undefined;
+  for (const { name: input, shape } of tensors) {
+    const dims = model.inputs.find((one) => one.name === input)?.dims ?? [];
+    const hasRows = maxBatchSize > 0 && !shared.has(input);
+    const wanted = hasRows ? [-1, ...dims] : dims;
+    if (shape.length !== wanted.length || !wanted.every((dim, i) => dim === -1 || dim === shape[i])) {
+      const got = `Expected [${wanted.join(",")}], got [${shape.join(",")}]`;
+      return `unexpected shape for input '${input}' for model '${name}'. ${got}`;
+    }
+    if (!hasRows) continue;
+    const own = shape[0] ?? 0;
+    if (own < 1) return `inference request batch-size must be >= 1 for '${name}'`;
+    if (own > maxBatchSize) return `inference request batch-size must be <= ${maxBatchSize} for '${name}'`;
+    rows ??= own;
+    if (own !== rows) return `input '${input}' batch size does not match other inputs for '${name}'`;
+  }
+  return undefined;
+}

@@ -1,0 +1,160 @@
+/**
+ * Turns the configuration of an ensemble and the models of its steps into the facts that the
+ * ensemble's lanes run by, and into its announcement to the fleet.
+ */
+import type { ServedModel } from "#shared/contract/announcement.js";
+import { kserveType, type ModelConfig } from "#shared/model/config.js";
+import type { Batching } from "../lane/holdings.js";
+import { ENSEMBLE } from "../models/validate/ensemble.js";
+import { refuseParametersOfSequences } from "../models/validate/validate.js";
+import { historyOf, startsImplicitly, takesStatesOf, type ServingModel, type StateSpec } from "../tensors/serving.js";
+import { LoadError } from "../thread/load-error.js";
+import { planEnsemble, type PlannedStep } from "./graph.js";
+
+/** A model that a step of an ensemble can run. */
+export interface Callable {
+  readonly served: ServedModel;
+  readonly batching: Batching;
+  /** With all dimensions: those of a model with a batch axis begin with 1. */
+  readonly states: readonly StateSpec[];
+  /** How long a sequence may go without a step, in ms; undefined for a model without sequences. */
+  readonly maxIdleMs: number | undefined;
+  /** The files of the model, or of the models of an ensemble. */
+  readonly files: readonly string[];
+}
+
+/** @param files of the model */
+export function callableOf(model: ServingModel, served: ServedModel, files: readonly string[]): Callable {
+  const { batching, maxIdleMs } = model;
+  const states = model.states.map((state) => ({ ...state, dims: batching.batched ? [1, ...state.dims] : state.dims }));
+  return { served, batching, states, maxIdleMs, files };
+}
+
+export interface ServingStep extends PlannedStep {
+  readonly batching: Batching;
+  /** The states of the step's model, and the place of the first among the ensemble's states. */
+  readonly states: readonly StateSpec[];
+  readonly firstState: number;
+}
+
+/** An ensemble as its lanes run it. */
+export interface EnsembleModel {
+  readonly name: string;
+  readonly version: string;
+  readonly batching: Batching;
+  /** Each step lies behind those whose outputs it takes. */
+  readonly steps: readonly ServingStep[];
+  /**
+   * The states of all steps. One sequence of the ensemble has one checkpoint with all of them, so a
+   * request takes effect in all of its steps or in none.
+   */
+  readonly states: readonly StateSpec[];
+  readonly maxIdleMs: number | undefined;
+  /** Whether a request without an id is a sequence of its own. */
+  readonly takesBoth: boolean;
+  readonly history: number;
+  readonly decoupled: boolean;
+  /** How many requests a worker holds at once. */
+  readonly most: number;
+  /** How many answers of a decoupled step wait for the steps behind it. */
+  readonly mostAnswers: number;
+}
+
+/** Keeps the memory of a worker bounded, whatever its steps can take. */
+const MOST_HELD = 512;
+/** `max_inflight_requests`, if the configuration has none. */
+const USUAL_ANSWERS = 16;
+
+/**
+ * @param callables the model of each step, in the order of the steps
+ * @throws LoadError if the models do not fit each other
+ */
+export function ensembleOf(config: ModelConfig, version: string, callables: readonly Callable[]): EnsembleModel {
+  const planned = planEnsemble(
+    config,
+    callables.map(({ served }) => served),
+  );
+  const states: StateSpec[] = [];
+  const steps = planned.map((step, place): ServingStep => {
+    const { states: own, batching } = callables.find(({ served }) => served === step.served) as Callable;
+    const firstState = states.length;
+    // A model may be in several steps, each with states of its own.
+    states.push(...own.map((state) => ({ ...state, ...named(place, step, state) })));
+    return { ...step, batching, states: own, firstState };
+  });
+  const idle = callables.flatMap(({ maxIdleMs }) => maxIdleMs ?? []);
+  const withSequences = planned.flatMap(({ served }) => served.sequence ?? []);
+  if (idle.length === 0) refuseParametersOfSequences(config);
+  return {
+    name: config.name,
+    version,
+    batching: { batched: config.max_batch_size > 0, shared: new Set() },
+    steps,
+    states,
+    maxIdleMs: idle.length === 0 ? undefined : Math.min(...idle),
+    takesBoth: withSequences.length > 0 && withSequences.every(({ iterative }) => iterative === true),
+    history: historyOf(config),
+    decoupled: planned.some(({ served }) => served.decoupled === true),
+    most: Math.min(
+      MOST_HELD,
+      planned.reduce((sum, { served }) => sum + (served.takes ?? 1), 0),
+    ),
+    mostAnswers: config.ensemble_scheduling?.max_inflight_requests || USUAL_ANSWERS,
+  };
+}
+
+function named(place: number, { served }: PlannedStep, { input, output }: StateSpec) {
+  const step = `${place}.${served.name}`;
+  return { input: `${step}.${input}`, output: `${step}.${output}` };
+}
+
+/**
+ * @param digest of the facts that decide the ensemble's answers
+ * @param printed the configuration for clients to see
+ */
+export function servedEnsemble(
+  config: ModelConfig,
+  model: EnsembleModel,
+  digest: string,
+  printed: Record<string, unknown>,
+): ServedModel {
+  const { steps, states, maxIdleMs, history, decoupled } = model;
+  const spec = ({ name, data_type, dims }: ModelConfig["input"][number] | ModelConfig["output"][number]) => ({
+    name,
+    datatype: kserveType(data_type),
+    dims: [...dims],
+  });
+  const corrids = steps.flatMap(({ served }) => served.sequence?.corrid ?? []);
+  const [corrid] = corrids;
+  const other = corrids.find(({ datatype }) => (datatype === "BYTES") !== (corrid?.datatype === "BYTES"));
+  if (corrid !== undefined && other !== undefined) {
+    throw new LoadError(
+      `in ensemble ${config.name}, the controls '${corrid.tensor}' and '${other.tensor}' take ids of different kinds`,
+    );
+  }
+  const beginsSo = steps.every(({ served: { sequence } }) => sequence === undefined || sequence.implicitStart === true);
+  return {
+    name: config.name,
+    version: model.version,
+    platform: ENSEMBLE,
+    maxBatchSize: config.max_batch_size,
+    inputs: config.input.map((input) => ({ ...spec(input), ...(input.optional && { optional: true }) })),
+    outputs: config.output.map(spec),
+    ...(decoupled && { decoupled: true }),
+    ...(maxIdleMs !== undefined && {
+      sequence: {
+        maxIdleMs,
+        history,
+        ...(model.takesBoth && { iterative: true }),
+        ...((beginsSo || startsImplicitly(config)) && { implicitStart: true }),
+        ...takesStatesOf(config),
+        ...(corrid && { corrid }),
+        states: states.map(({ input, datatype, dims }) => ({ input, datatype, dims: [...dims] })),
+      },
+    }),
+    ...(config.response_cache?.enable === true && { cachesAnswers: true }),
+    takes: model.most,
+    config: { ...printed, ...(decoupled && { model_transaction_policy: { decoupled: true } }) },
+    digest,
+  };
+}
