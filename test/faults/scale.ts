@@ -86,6 +86,17 @@ export const grpcScale = {
   timeoutMs: full ? 900_000 : 180_000,
 };
 
+/** The size of ensembles under kills. */
+export const ensembleScale = {
+  clients: full ? 24 : 12,
+  steps: full ? 40 : 20,
+  /** At least so many are sent. */
+  requests: full ? 5_000 : 1_000,
+  kills: full ? 100 : 10,
+  workerKills: full ? 40 : 6,
+  timeoutMs: full ? 900_000 : 240_000,
+};
+
 /** The size of a fleet of many workers that come and go. */
 export const manyWorkersScale = {
   workers: full ? 64 : 12,

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
+import { ensembles, makeEnsembles } from "../fixtures/ensembles.js";
 import { iterating } from "../fixtures/iterating.js";
 import { GrpcClient, parameters, type Message } from "../protocols/grpc/client.js";
 import { makeModels } from "../support/fleet/made-model.js";
@@ -13,7 +14,10 @@ const repository = mkdtempSync(join(tmpdir(), "baton-decoupled-"));
 afterAll(() => rmSync(repository, { recursive: true }));
 const models = ["tells", "tells-later", "tells-slowly", "tells-in-order", "answers-once"];
 makeModels(repository, Object.fromEntries(Object.entries(iterating).filter(([name]) => models.includes(name))));
-const running = useFleet({ repository, models: [], serving: models, gateways: 2, grpc: true });
+const withSteps = ["tells-twice", "tells-twice-slowly", "tells-some"] as const;
+makeEnsembles(repository, Object.fromEntries(withSteps.map((name) => [name, ensembles[name] ?? ""])));
+const serving = [...models, ...withSteps];
+const running = useFleet({ repository, models: [], serving, gateways: 2, grpc: true });
 
 const opened: GrpcClient[] = [];
 const client = (gateway = 0): GrpcClient =>
@@ -177,5 +181,68 @@ describe("a decoupled model", () => {
     );
     const values = records.map(({ outputs }) => Buffer.from(outputs[0]?.raw ?? "", "base64").readFloatLE());
     expect(values).toEqual(totals(3));
+  });
+});
+
+describe("an ensemble with a decoupled step", () => {
+  const twice = (count: number) => totals(count).map((total) => 2 * total);
+  const openRequestsOf = async (model: string) => {
+    const answer = await fetch(`${running.url}/v2/models/${model}/requests`);
+    return ((await answer.json()) as { requests: unknown[] }).requests.length;
+  };
+
+  it("passes each answer on through the steps behind, in order", async () => {
+    const stream = client().stream();
+    const lengths = [9, 3, 7, 1, 5];
+    for (const length of lengths) stream.send(counting(length, "tells-twice"));
+    const messages = await stream.finish();
+    for (const length of lengths) {
+      const own = messages.filter((message) => (message["infer_response"] as Message)["id"] === `to-${length}`);
+      expect(valuesIn(own)).toEqual(twice(length));
+    }
+  });
+
+  it("ends with a final flag alone if the client asks for it", async () => {
+    const messages = await ask(counting(2, "tells-twice", { triton_enable_empty_final_response: true }));
+    expect([valuesIn(messages), finalsIn(messages)]).toEqual([
+      [...twice(2), undefined],
+      [false, false, true],
+    ]);
+  });
+
+  it("goes on at another gateway behind the last answer that the client has seen", async () => {
+    const key = { idempotency_key: "told-twice" };
+    const first = client(0).stream();
+    first.send(counting(20, "tells-twice-slowly", key));
+    const seen = [...(await first.received(4))].slice(0, 4);
+    first.call.cancel();
+    const second = client(1).stream();
+    second.send(counting(20, "tells-twice-slowly", { ...key, resume_after: 3 }));
+    expect([...valuesIn(seen), ...valuesIn(await second.finish())]).toEqual(twice(20));
+  });
+
+  it("stops all its steps when its client leaves", async () => {
+    const stream = client().stream();
+    stream.send(counting(900, "tells-twice-slowly"));
+    await stream.received(2);
+    stream.call.cancel();
+    await expect.poll(() => openRequestsOf("tells-twice-slowly")).toBe(0);
+    // The step's model runs no more for it, so it answers others as fast as ever.
+    expect(valuesIn(await ask(counting(3, "tells-slowly")))).toEqual(totals(3));
+  });
+
+  it("ends with the error of a step behind, after the answers before it", async () => {
+    const messages = await ask(counting(4, "tells-some"));
+    expect(messages.map((message) => message["error_message"])).toEqual([
+      "",
+      expect.stringMatching(/^in ensemble 'tells-some', onnx runtime error: /),
+    ]);
+    expect(valuesIn(messages.slice(0, 1))).toEqual([20]);
+    await expect.poll(() => openRequestsOf("tells-some")).toBe(0);
+  });
+
+  it("sends events over HTTP", async () => {
+    const flat = await events("/v2/models/tells-twice/generate_stream", { N: 3 });
+    expect(flat.map(({ OUT: out }) => out)).toEqual(twice(3));
   });
 });
