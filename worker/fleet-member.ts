@@ -47,7 +47,7 @@ import { OutageGuard } from "./lane/outage-guard.js";
 import { Liveness } from "./liveness/liveness.js";
 import { WorkerMeter } from "./liveness/load.js";
 import { StepTraces } from "./trace/step-traces.js";
-import { watchRepository, lookAt } from "./repository/look.js";
+import { lookAt, watchRepository, type Looked } from "./repository/look.js";
 import { isBehind } from "./repository/choice.js";
 import { forgetRefusals, RollOuts } from "./repository/roll-outs.js";
 import { tellSupervisor, type Replaced } from "./supervision/messages.js";
@@ -65,7 +65,7 @@ export interface Following {
   /** Undefined if clients do not load and unload models. */
   readonly obeys: Announcement["obeys"];
   /** The look at the repository before the models were loaded; undefined if nobody looks again. */
-  readonly looked: string | undefined;
+  readonly looked: Looked | undefined;
   /** Called when another worker has taken this worker's place, and this worker has no work. */
   readonly onRetire: () => void;
 }
@@ -209,10 +209,10 @@ export class FleetMember {
         .finally(onRetire);
     });
     if (looked !== undefined) {
-      const { BATON_MODEL_REPOSITORY: repositories, BATON_MODELS: models, BATON_REPOSITORY_POLL_MS: everyMs } = config;
-      const look = () => lookAt(repositories, models);
+      const { BATON_MODEL_REPOSITORY: repositories, BATON_REPOSITORY_POLL_MS: everyMs } = config;
+      const look = () => lookAt(repositories, looked.models);
       const onChange = () => rollOuts.ask("the repository has changed");
-      void watchRepository({ loaded: looked, look, everyMs, onChange }, leaving.signal);
+      void watchRepository({ loaded: looked.files, look, everyMs, onChange }, leaving.signal);
     }
     await retrying(() => forgetRefusals(redis, replaced?.worker), { budgetMs: START_BUDGET_MS });
     void tellSupervisor({ says: "serves" });

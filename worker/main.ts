@@ -15,8 +15,8 @@ import type { Device } from "./devices/device.js";
 import { findDevice } from "./devices/find.js";
 import { findModels, loadModels, type LoadedModel, type LoadReport } from "./load-models.js";
 import type { ScannedModel } from "./models/scan.js";
-import { chooseModels, obedience, withSteps } from "./repository/choice.js";
-import { lookAt } from "./repository/look.js";
+import { bereftEnsembles, chooseModels, obedience, withSteps, type ModelChoice } from "./repository/choice.js";
+import { lookAt, type Looked } from "./repository/look.js";
 import { lostModels } from "./repository/lost-models.js";
 import { BESIDE, replacedIn, tellSupervisor, type Replaced } from "./supervision/messages.js";
 
@@ -41,10 +41,10 @@ async function serve(config: WorkerConfig, log: Logger, onRetire: () => void): P
   };
   const waitsForPort = process.env[BESIDE] !== undefined;
   const metrics = await openMetrics(config, { role: "worker", waitsForPort, log }, lifecycle);
-  // Before the models are read, so that no change is missed.
-  const looked = control === "poll" ? await lookAt(config.BATON_MODEL_REPOSITORY, config.BATON_MODELS) : undefined;
   const wanted = { providers: config.BATON_PROVIDERS, gpu: config.BATON_GPU };
   const device = await findDevice(wanted, log, onFatal);
+  // Before the models are read, so that no change is missed.
+  const looked = control === "poll" ? await lookFirst(config, device) : undefined;
   const open = async () => {
     const { FleetMember } = await import("./fleet-member.js");
     return new FleetMember(config, metrics, lifecycle, log);
@@ -59,7 +59,7 @@ async function serve(config: WorkerConfig, log: Logger, onRetire: () => void): P
   if (metrics !== undefined) await showFigures(device, lifecycle);
   const { loaded, failed } = report;
   for (const { name, version, reason } of failed) log.error({ model: name, version, reason }, "model not loaded");
-  if (replaced !== undefined) await refuseLosses(replaced, found, report, wish?.number);
+  if (replaced !== undefined) await refuseLosses(replaced, { found, choice }, report, wish?.number);
   for (const model of loaded) {
     const { served } = model;
     if (model.kind === "tensors" && model.inferred !== undefined) {
@@ -83,15 +83,26 @@ async function serve(config: WorkerConfig, log: Logger, onRetire: () => void): P
   return lifecycle;
 }
 
+/** Looks at the models that the worker is to load, those that steps of ensembles run included. */
+async function lookFirst(config: WorkerConfig, device: Device): Promise<Looked> {
+  const { BATON_MODEL_REPOSITORY: repositories, BATON_MODELS: named } = config;
+  const choice = chooseModels(config, undefined);
+  const found = named === undefined ? [] : await findModels(config, device, choice);
+  const { isWanted } = withSteps(choice, found, undefined);
+  const models = named && [...named, ...found.map(({ name }) => name).filter(isWanted)];
+  return { models, files: await lookAt(repositories, models) };
+}
+
 /** Ends the process if the fleet would lose a model by it that the worker before it serves. */
 async function refuseLosses(
   { models }: Replaced,
-  found: readonly ScannedModel[],
+  { found, choice }: { readonly found: readonly ScannedModel[]; readonly choice: ModelChoice },
   { loaded, failed }: LoadReport,
   number: number | undefined,
 ): Promise<void> {
   const read = loaded.map(({ served: { name, version }, fallback }) => ({ name, version, fallback }));
-  const lost = lostModels(models, { found, loaded: read, failed });
+  const bereft = bereftEnsembles(choice, found);
+  const lost = lostModels(models, { found, loaded: read, failed, bereft });
   if (lost.length === 0) return;
   const reason = lost.map(({ name, reason: why }) => `'${name}' cannot be loaded any more: ${why}`).join("; ");
   const all = [...new Set([...failed, ...lost])];

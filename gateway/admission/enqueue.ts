@@ -450,7 +450,7 @@ type Refused = Exclude<
 
 function startRequired({ model, sequence }: AnyRequest, reason: PastReason): InferenceError {
   if (sequence === undefined) throw new TypeError("a stateless request cannot lack START");
-  return new InferenceError("sequence_start_required", startRequiredMessage(model.name, sequence.id), { reason });
+  return new InferenceError("sequence_start_required", startRequiredMessage(model, sequence.id), { reason });
 }
 
 function refusal(said: Refused): InferenceError {

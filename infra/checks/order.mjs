@@ -99,6 +99,7 @@ export const order = [
   "worker/engine",
   "worker/tensors",
   "worker/tensors/thread",
+  "worker/ensembles",
   "worker/streams",
   "worker",
 

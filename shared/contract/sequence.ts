@@ -31,7 +31,14 @@ export function decodeCorrelationId(encoded: string): CorrelationId {
     : { kind: "string", value: Buffer.from(rest, "base64url").toString("utf8") };
 }
 
-/** Triton's message, word for word, because clients match on the text. */
-export function startRequiredMessage(model: string, id: CorrelationId): string {
-  return `inference request for sequence ${id.value} to model '${model}' must specify the START flag on the first request of the sequence`;
+/**
+ * Triton's message, word for word, because clients match on the text.
+ * @param model its name, and the platform if the model may be an ensemble
+ */
+export function startRequiredMessage(
+  { name: model, platform }: { readonly name: string; readonly platform?: string },
+  id: CorrelationId,
+): string {
+  const where = platform === "ensemble" ? `in ensemble '${model}', ` : "";
+  return `${where}inference request for sequence ${id.value} to model '${model}' must specify the START flag on the first request of the sequence`;
 }

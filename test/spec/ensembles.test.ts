@@ -52,6 +52,16 @@ describe("an ensemble", () => {
     expect(one.outputs).toEqual({ FAST: [6] });
   });
 
+  it("adds and takes away a batch axis of one row between its models", async () => {
+    for (const model of ["twice-alone", "once-alone"]) {
+      expect(await once(model, value("IN", 3))).toMatchObject({ status: 200, outputs: { OUT: [12] } });
+      expect(await once(model, value("IN", 3, 4))).toMatchObject({
+        status: 400,
+        error: `in ensemble '${model}', unexpected shape for input 'X' for model 'scales-alone'. Expected [1], got [2,1]`,
+      });
+    }
+  });
+
   it("keeps the states of all its steps in one sequence", async () => {
     const step = sequenceOf("remembers");
     const inputs = [1, 2, 3, 4.5];
@@ -60,7 +70,9 @@ describe("an ensemble", () => {
     }
     expect(await step([value("IN", 1)])).toMatchObject({
       status: 400,
-      error: expect.stringContaining("must specify the START flag on the first request") as string,
+      error: expect.stringMatching(
+        /^in ensemble 'remembers', .* must specify the START flag on the first request/,
+      ) as string,
     });
   });
 

@@ -9,8 +9,8 @@ import type { Tensor } from "#shared/frame.js";
 import { Signal } from "#shared/signal.js";
 import type { RunTimes } from "../lane/counts.js";
 import { noRuns, shapeKeyOf, type Held, type StepEnd, type StepResult } from "../lane/holdings.js";
-import { inputFault } from "./input-fault.js";
-import type { EnsembleModel, ServingStep } from "./serving.js";
+import { inputFault, shapedAs } from "./input-fault.js";
+import type { EnsembleModel, OutputSpec, ServingStep } from "./serving.js";
 
 /** What a flow needs of the worker. */
 export interface FlowParts {
@@ -22,6 +22,8 @@ export interface FlowParts {
   readonly call: (step: ServingStep, held: Held) => void;
   /** Takes an answer of a decoupled ensemble. @returns resolves when the next may come */
   readonly answer: (outputs: readonly Tensor[]) => Promise<void>;
+  /** Whether nobody needs the flow any more. */
+  readonly isCancelled: () => boolean;
   readonly now: () => number;
 }
 
@@ -43,7 +45,7 @@ export class Flow {
   readonly #times = { begunAt: Infinity, inputMs: 0, ranMs: 0, outputMs: 0 };
   #shareMs = 0;
   #hasAnswered = false;
-  #isOver = false;
+  #hasEnded = false;
   #isStopped = false;
 
   constructor(parts: FlowParts) {
@@ -56,9 +58,13 @@ export class Flow {
     return this.#shareMs;
   }
 
+  /** Whether a step has come to its end. */
+  get hasRun(): boolean {
+    return this.#times.begunAt !== Infinity;
+  }
+
   /** Lets the steps that run come to their ends in vain. No further step begins. */
   stop(): void {
-    this.#isOver = true;
     this.#isStopped = true;
   }
 
@@ -74,16 +80,16 @@ export class Flow {
     let outputs: readonly Tensor[] = [];
     try {
       await this.#level(0, new Map(inputs), async (values) => {
-        const wanted = (held.request.meta["outputs"] as readonly string[]).map((name) => ({
-          ...(values.get(name) as Tensor),
-          name,
-        }));
+        const wanted = (held.request.meta["outputs"] as readonly string[]).map((name) => {
+          const spec = model.outputs.find((output) => output.name === name) as OutputSpec;
+          return { ...shapedAs(values.get(name) as Tensor, spec.dims, model.batching.batched), name };
+        });
         if (!model.decoupled) outputs = wanted;
         else await this.#parts.answer(wanted);
         this.#hasAnswered = true;
       });
     } finally {
-      this.#isOver = true;
+      this.#hasEnded = true;
     }
     const begunAt = Math.min(this.#times.begunAt, now());
     const states = model.states.map(({ input: name }, i) => ({ ...(this.#states[i] as Tensor), name }));
@@ -119,6 +125,7 @@ export class Flow {
     let waiting = 0;
     let flowing: Promise<void> = Promise.resolve();
     let failure: unknown;
+    let failureOfSource: unknown;
     const flowOn = (outputs: readonly Tensor[]) => {
       waiting++;
       const values = new Map(given);
@@ -128,7 +135,7 @@ export class Flow {
         .catch((error: unknown) => {
           failure ??= error;
           // The model stops at its next run.
-          this.#isOver = true;
+          this.#hasEnded = true;
         })
         .finally(() => {
           waiting--;
@@ -139,12 +146,13 @@ export class Flow {
       flowOn(outputs);
       while (waiting >= most) await left.wait(Infinity);
     }).catch((error: unknown) => {
-      failure ??= error;
+      failureOfSource = error;
       return undefined;
     });
     if (last?.outputs !== undefined) flowOn(last.outputs);
+    // The answers before a failure arrive before it.
     await flowing;
-    if (failure !== undefined) throw failure;
+    if ((failure ?? failureOfSource) !== undefined) throw failure ?? failureOfSource;
     this.#keep(step, new Map(), [], last?.states ?? []);
   }
 
@@ -167,10 +175,10 @@ export class Flow {
     answered: (outputs: readonly Tensor[]) => Promise<void> = () => Promise.resolve(),
   ): Promise<StepResult> {
     const { call, now } = this.#parts;
-    if (this.#isOver) throw fixedError("cancelled", "alreadyEnded");
+    if (this.#isOver()) throw fixedError("cancelled", "alreadyEnded");
     const end = await new Promise<StepEnd>((resolve, reject) => {
       try {
-        const isOver = () => this.#isOver;
+        const isOver = () => this.#isOver();
         call(step, this.#held(step, values, { isOver, answered, ended: resolve }));
       } catch (error) {
         reject(error instanceof Error ? error : new Error(String(error)));
@@ -187,6 +195,10 @@ export class Flow {
     return end;
   }
 
+  #isOver(): boolean {
+    return this.#hasEnded || this.#isStopped || this.#parts.isCancelled();
+  }
+
   /**
    * The request of a step. It has the id, the flags and the deadline of the ensemble's request.
    * @throws InferenceError if a tensor does not fit the model of the step
@@ -196,9 +208,8 @@ export class Flow {
     const tensors = step.inputs.flatMap(({ spec, from }) => {
       const value = values.get(from);
       if (value === undefined) return [];
-      // Triton's clients and graphs know a scalar as one element.
-      const isScalar = spec.dims.length === 0 && value.shape.length === 1 && value.shape[0] === 1;
-      return { ...value, name: spec.name, shape: isScalar ? [] : value.shape };
+      const hasRows = step.batching.batched && !step.batching.shared.has(spec.name);
+      return { ...shapedAs(value, spec.dims, hasRows), name: spec.name };
     });
     const fault = inputFault(step, tensors);
     if (fault !== undefined) throw new InferenceError("invalid_argument", fault);

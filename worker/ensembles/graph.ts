@@ -55,6 +55,10 @@ export function planEnsemble(config: ModelConfig, models: readonly ServedModel[]
       throw new LoadError(`in ensemble ${name}, ensemble tensor ${step.input_map[strict.name]} ${clash}`);
     }
   }
+  const passed = config.output.find((output) => optional.has(output.name));
+  if (passed !== undefined) {
+    throw new LoadError(`in ensemble ${name}, '${passed.name}' is an output, and an optional input`);
+  }
   return ordered(config, steps, models);
 }
 
@@ -115,8 +119,13 @@ function agree(ensemble: string, tensor: string, found: Inferred, tensors: Map<s
   throw new LoadError(`${where} shape: ${both(shape(known), shape(found))}`);
 }
 
-/** -1 fits any size; a request's own sizes are checked when it runs. */
-function fit(one: readonly number[], other: readonly number[]): boolean {
+/**
+ * -1 fits any size; a request's own sizes are checked when it runs. A scalar of a graph is one
+ * element elsewhere.
+ */
+function fit(own: readonly number[], others: readonly number[]): boolean {
+  const one = own.length === 0 ? [1] : own;
+  const other = others.length === 0 ? [1] : others;
   return one.length === other.length && one.every((dim, i) => dim === -1 || other[i] === -1 || dim === other[i]);
 }
 

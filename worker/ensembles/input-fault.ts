@@ -5,6 +5,18 @@
 import type { Tensor } from "#shared/frame.js";
 import type { ServingStep } from "./serving.js";
 
+/**
+ * Adds a batch axis of 1, or takes it away, where one model has that axis and the other has not, as
+ * Triton does. A scalar of a graph is one element elsewhere.
+ * @param dims without the batch axis
+ */
+export function shapedAs(tensor: Tensor, dims: readonly number[], hasRows: boolean): Tensor {
+  const { shape } = tensor;
+  if (hasRows && shape.length === dims.length) return { ...tensor, shape: [1, ...shape] };
+  const isSpare = !hasRows && shape.length === dims.length + 1 && shape[0] === 1;
+  return isSpare ? { ...tensor, shape: shape.slice(1) } : tensor;
+}
+
 /** @returns why the model of a step cannot take the tensors, in Triton's words; undefined if it can */
 export function inputFault(
   { served: model, batching: { shared } }: Pick<ServingStep, "served" | "batching">,

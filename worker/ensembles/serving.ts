@@ -37,11 +37,15 @@ export interface ServingStep extends PlannedStep {
   readonly firstState: number;
 }
 
+/** An output, with its dims without the batch axis. */
+export type OutputSpec = Pick<ModelConfig["output"][number], "name" | "dims">;
+
 /** An ensemble as its lanes run it. */
 export interface EnsembleModel {
   readonly name: string;
   readonly version: string;
   readonly batching: Batching;
+  readonly outputs: readonly OutputSpec[];
   /** Each step lies behind those whose outputs it takes. */
   readonly steps: readonly ServingStep[];
   /**
@@ -85,16 +89,24 @@ export function ensembleOf(config: ModelConfig, version: string, callables: read
   const idle = callables.flatMap(({ maxIdleMs }) => maxIdleMs ?? []);
   const withSequences = planned.flatMap(({ served }) => served.sequence ?? []);
   if (idle.length === 0) refuseParametersOfSequences(config);
+  const decoupled = planned.some(({ served }) => served.decoupled === true);
+  const cannot = idle.length > 0 ? "sequence batching scheduler" : "'decoupled' transaction policy";
+  if (config.response_cache?.enable === true && (idle.length > 0 || decoupled)) {
+    throw new LoadError(
+      `Response Cache does not currently support model ${config.name} with ${cannot}. Please disable the response cache.`,
+    );
+  }
   return {
     name: config.name,
     version,
     batching: { batched: config.max_batch_size > 0, shared: new Set() },
+    outputs: config.output,
     steps,
     states,
     maxIdleMs: idle.length === 0 ? undefined : Math.min(...idle),
     takesBoth: withSequences.length > 0 && withSequences.every(({ iterative }) => iterative === true),
     history: historyOf(config),
-    decoupled: planned.some(({ served }) => served.decoupled === true),
+    decoupled,
     most: Math.min(
       MOST_HELD,
       planned.reduce((sum, { served }) => sum + (served.takes ?? 1), 0),

@@ -14,6 +14,7 @@ import { beginAlone } from "#shared/queue/work/read/begin-alone.js";
 import { bucketTag } from "#shared/queue/bucket-tag.js";
 import { callGroups } from "#shared/redis/slots.js";
 import { retrying } from "#shared/retry.js";
+import { Alone } from "../lane/alone.js";
 import type { ModelCounts } from "../lane/counts.js";
 import type { Exclusive } from "../lane/exclusive.js";
 import { noRuns, type Batching, type Held, type RunsBefore, type StepEnd } from "../lane/holdings.js";
@@ -21,9 +22,9 @@ import type { LaneContext, LaneWork } from "../lane/lane.js";
 import type { Settled } from "../lane/settle.js";
 import { spentOf } from "../lane/spent.js";
 import { failSequence, resultOf, unchanged, type EndLimits } from "../tensors/ends.js";
-import { begun, type RunLog } from "../tensors/iterate.js";
+import { begun, bytesOf, checkBytes, type RunLog } from "../tensors/iterate.js";
 import { Settling } from "../tensors/settling.js";
-import { Flow, type FlowEnd } from "./flow.js";
+import { Flow, type FlowEnd, type FlowParts } from "./flow.js";
 import { Gathering } from "./gathering.js";
 import type { EnsembleModel, ServingStep } from "./serving.js";
 
@@ -32,8 +33,8 @@ export interface StepModel {
   readonly counts: ModelCounts;
   /** Runs a step in a batch with other requests. */
   call(held: Held): void;
-  /** Runs a step by itself, while nothing else runs, as long as `isAlone` says so. */
-  callAlone(held: Held, isAlone: () => boolean): Promise<void>;
+  /** Runs a step by itself, as long as its request is alone. */
+  callAlone(held: Held, alone: Alone): Promise<void>;
 }
 
 export interface EnsembleSettings {
@@ -52,12 +53,15 @@ interface Flowing {
   readonly held: Held;
   readonly flow: Flow;
   before: RunsBefore;
-  /** The end that the log of the request has told; `lost` if the request is another worker's. */
-  ended: Settled | "lost" | undefined;
-  /** Whether the request still runs while nothing else runs. */
-  isAlone: boolean;
-  /** Runs once the request may run beside others. */
-  readonly onProgress: () => void;
+  /**
+   * The end that the log of the request has told. `lost`: the request is another worker's. `left`:
+   * Redis has not taken an answer, so the request is tried again.
+   */
+  ended: Settled | "lost" | "left" | undefined;
+  /** Undefined for a request that runs beside others. */
+  readonly alone: Alone | undefined;
+  /** How many answers the log had when this worker got the request. */
+  readonly logged: number;
 }
 
 /** Suspects run one after the other, so a worker takes few at a time. */
@@ -71,8 +75,8 @@ export class EnsembleWork implements LaneWork, StepModel {
   readonly #settings: EnsembleSettings;
   readonly #settling: Settling;
   readonly #flowing = new Set<Flowing>();
-  /** Flows that another ensemble has called. */
-  #called = 0;
+  /** Whether the work leaves unfinished requests to other workers. */
+  #isLeaving = false;
   /** When to ask next whether requests under way still have to end. */
   #looksAt = 0;
   readonly #ends: Gathering<Settled, unknown>;
@@ -96,7 +100,7 @@ export class EnsembleWork implements LaneWork, StepModel {
   }
 
   room(): number {
-    return this.#model.most - this.#context.holdings.size - this.#called;
+    return this.#model.most - this.#context.holdings.size;
   }
 
   suspectRoom(): number {
@@ -124,16 +128,17 @@ export class EnsembleWork implements LaneWork, StepModel {
       this.#look();
     }
     // Another worker goes on with a request that has a log. Any other request ends here.
-    if (this.#model.decoupled) for (const { flow } of this.#flowing) flow.stop();
+    this.#isLeaving = this.#model.decoupled;
+    if (this.#isLeaving) for (const { flow } of this.#flowing) flow.stop();
     await this.#settling.all();
   }
 
   call(held: Held): void {
-    void this.#flowCalled(held, () => false);
+    void this.#flowCalled(held, undefined);
   }
 
-  callAlone(held: Held, isAlone: () => boolean): Promise<void> {
-    return this.#flowCalled(held, isAlone);
+  callAlone(held: Held, alone: Alone): Promise<void> {
+    return this.#flowCalled(held, alone);
   }
 
   /** The requests that may begin: a sequence has one step at a time. */
@@ -182,15 +187,18 @@ export class EnsembleWork implements LaneWork, StepModel {
   }
 
   /** Puts answers into the logs of their requests, and stops the requests that have ended by now. */
-  async #goOn(some: readonly { readonly of: Flowing; readonly record: string | undefined }[]): Promise<void> {
+  async #goOn(
+    some: readonly { readonly of: Flowing; readonly record: string | undefined }[],
+    surely = false,
+  ): Promise<void> {
     const { runs } = this.#settings;
     const requests = some.map(({ of, record }) => ({
-      held: { ...of.held, before: of.before },
+      held: { ...of.held, before: { ...of.before, shareMs: of.flow.shareMs } },
       checkpoint: undefined,
       answer: record,
     }));
     try {
-      const { again, ended } = await runs.goOn(requests);
+      const { again, ended } = await runs.goOn(requests, surely);
       const goesOn = new Set(again.map(({ delivery }) => delivery));
       for (const { of } of some) {
         const { delivery } = of.held;
@@ -201,18 +209,17 @@ export class EnsembleWork implements LaneWork, StepModel {
     } catch (error) {
       this.#context.log.error({ requests: some.length, error: String(error) }, "requests under way are tried again");
       for (const { of } of some.filter(({ record }) => record !== undefined)) {
-        of.ended ??= "lost";
+        of.ended ??= "left";
         of.flow.stop();
       }
     }
   }
 
   async #flowBesideOthers(held: Held): Promise<void> {
-    const { holdings, traces, log } = this.#context;
+    const { holdings, log } = this.#context;
     holdings.take([held]);
-    traces?.beginBatch([held]);
     try {
-      await this.#flow(held, false).done;
+      await this.#flow(held, undefined, 0);
     } catch (error) {
       log.error({ error: String(error) }, "a request will be tried again");
       this.#settling.leave([held]);
@@ -239,29 +246,29 @@ export class EnsembleWork implements LaneWork, StepModel {
         const poison = failSequence(suspect, fixedError("poison_request", "usual"), "poison_request");
         return void (await this.#ends.add(poison));
       }
-      const { held } = resumed;
-      const { done, progressed } = this.#flow(this.#model.decoupled ? begun(held) : held, true);
-      void this.#settling.track(
-        done.catch((error: unknown) => {
-          log.warn({ error: String(error) }, "a suspect will be tried again");
-          this.#settling.leave([suspect]);
-        }),
-      );
-      await Promise.race([done.catch(() => undefined), progressed]);
+      this.#context.counts.batches?.closed("alone");
+      const { held, logged } = resumed;
+      const alone = new Alone();
+      const done = this.#flow(this.#model.decoupled ? begun(held) : held, alone, logged).catch((error: unknown) => {
+        log.warn({ error: String(error) }, "a suspect will be tried again");
+        this.#settling.leave([suspect]);
+      });
+      void this.#settling.track(done);
+      await Promise.race([done, alone.progress]);
+      alone.end();
+      // The next suspect must not be blamed for a run of this one.
+      await alone.idle();
     } catch (error) {
       log.warn({ error: String(error) }, "a suspect will be tried again");
       this.#settling.leave([suspect]);
     }
   }
 
-  /** @returns when the request is settled or left, and when it may run beside others */
-  #flow(held: Held, isAlone: boolean): { readonly done: Promise<void>; readonly progressed: Promise<void> } {
-    let onProgress = () => {};
-    const progressed = new Promise<void>((resolve) => (onProgress = resolve));
-    return { done: this.#flowToEnd(held, isAlone, onProgress), progressed };
-  }
-
-  async #flowToEnd(held: Held, isAlone: boolean, onProgress: () => void): Promise<void> {
+  /**
+   * Lets a request flow through the steps, and settles it.
+   * @param alone undefined for a request that runs beside others
+   */
+  async #flow(held: Held, alone: Alone | undefined, logged: number): Promise<void> {
     const lookup = await held.state;
     if (lookup.kind === "unavailable") return this.#settling.leave([held]);
     if (lookup.kind === "refused") return void (await this.#ends.add(failSequence(held, lookup.error)));
@@ -269,18 +276,22 @@ export class EnsembleWork implements LaneWork, StepModel {
     if (tensors !== undefined && statesFault(this.#model.states, false, tensors) !== undefined) {
       return void (await this.#ends.add(failSequence(held, fixedError("state_corrupt", "unfit"))));
     }
-    const flow = this.#flowOf(
-      held,
-      tensors,
-      () => of.isAlone,
-      (outputs) => this.#answer(of, outputs),
-    );
-    const of: Flowing = { held, flow, before: noRuns, ended: undefined, isAlone, onProgress };
+    if (this.#isLeaving) return;
+    const trace = this.#context.traces?.beginBatch([held], alone && "alone");
+    trace?.posted();
+    const flow = this.#flowOf(held, tensors, alone, {
+      answer: (outputs) => this.#answer(of, outputs),
+      isCancelled: () => false,
+    });
+    const of: Flowing = { held, flow, before: noRuns, ended: undefined, alone, logged };
     this.#flowing.add(of);
+    const since = this.#context.world.now();
     try {
       const settled = await this.#endOf(of);
+      trace?.ran({ ranMs: this.#context.world.now() - since, runs: 1 });
       // A request that is another worker's, or that goes on elsewhere, is not settled here.
       if (settled === "lost") this.#settling.drop([held]);
+      else if (settled === "left") this.#settling.leave([held]);
       else if (settled !== undefined) await this.#ends.add(settled);
     } finally {
       this.#flowing.delete(of);
@@ -288,7 +299,7 @@ export class EnsembleWork implements LaneWork, StepModel {
   }
 
   /** @returns undefined for a request that was stopped and that another worker continues */
-  async #endOf(of: Flowing): Promise<Settled | "lost" | undefined> {
+  async #endOf(of: Flowing): Promise<Settled | "lost" | "left" | undefined> {
     const { held, flow } = of;
     try {
       const end = await flow.run();
@@ -301,60 +312,64 @@ export class EnsembleWork implements LaneWork, StepModel {
       if (of.ended !== undefined) return of.ended;
       if (!(error instanceof InferenceError)) throw error;
       if (flow.isStopped) return undefined;
-      const spent = spentOf(held, flow.shareMs, 0);
-      return { ...unchanged(held, this.#named(error)), spent };
+      const settled = unchanged(held, this.#named(error));
+      const spent = spentOf({ ...held, before: of.before }, flow.shareMs, 0);
+      // A START of which no step has run leaves no sequence behind.
+      const neverRan = error.code === "expired" && !flow.hasRun && held.delivery.start;
+      return { ...settled, spent, ...(neverRan && { state: { action: "fail" } }) };
     }
   }
 
-  /** @param isAlone whether the steps run while nothing else runs */
+  /** @param alone undefined for a request that runs beside others */
   #flowOf(
     held: Held,
     states: readonly Tensor[] | undefined,
-    isAlone: () => boolean,
-    answer: (outputs: readonly Tensor[]) => Promise<void>,
+    alone: Alone | undefined,
+    ends: Pick<FlowParts, "answer" | "isCancelled">,
   ): Flow {
     const { world } = this.#context;
     const { models } = this.#settings;
     const call = (step: ServingStep, one: Held) => {
       const model = models[this.#model.steps.indexOf(step)] as StepModel;
       const counted = counting(one, model.counts, () => world.now());
-      if (!isAlone()) return model.call(counted);
+      if (alone?.isAlone !== true) return model.call(counted);
       const failed = (error: unknown) => counted.call?.ended({ kind: "error", error: asInferenceError(error) });
-      model.callAlone(counted, isAlone).catch(failed);
+      model.callAlone(counted, alone).catch(failed);
     };
-    return new Flow({ model: this.#model, held, states, call, answer, now: () => world.now() });
+    return new Flow({ model: this.#model, held, states, call, ...ends, now: () => world.now() });
   }
 
   async #answer(of: Flowing, outputs: readonly Tensor[]): Promise<void> {
-    const bytes = outputs.reduce((sum, { data }) => sum + data.length, 0);
-    const record = writeAnswer(of.before.answers, outputs, false);
-    of.before = { ...of.before, answers: of.before.answers + 1, bytes: of.before.bytes + bytes };
-    await this.#answers.add({ of, record });
-    if (of.ended !== undefined) throw fixedError("cancelled", "alreadyEnded");
-    if (!of.isAlone) return;
+    const { before, alone, logged } = of;
+    const bytes = before.bytes + bytesOf(outputs);
+    checkBytes(bytes);
+    const record = writeAnswer(before.answers, outputs, false);
+    of.before = { ...before, answers: before.answers + 1, bytes };
     // A request with a new answer has come further than at its last worker.
-    of.isAlone = false;
-    of.onProgress();
+    const hasProgressed = alone?.isAlone === true && of.before.answers > logged;
+    if (hasProgressed) await this.#goOn([{ of, record }], true);
+    else await this.#answers.add({ of, record });
+    if (of.ended !== undefined) throw fixedError("cancelled", "alreadyEnded");
+    if (hasProgressed) alone.end();
   }
 
   /** Runs the request of another ensemble's step, which settles nothing. */
-  async #flowCalled(held: Held, isAlone: () => boolean): Promise<void> {
+  async #flowCalled(held: Held, alone: Alone | undefined): Promise<void> {
     const { call } = held;
     if (call === undefined) return;
-    this.#called++;
     try {
       const lookup = await held.state;
       const states = lookup.kind === "found" ? lookup.tensors : undefined;
-      const flow = this.#flowOf(held, states, isAlone, (outputs) => call.answered(outputs));
+      const flow = this.#flowOf(held, states, alone, {
+        answer: (outputs) => call.answered(outputs),
+        isCancelled: () => call.isOver(),
+      });
       const end = await flow.run();
       this.#ran(held, end);
       const outputs = this.#model.decoupled ? undefined : end.outputs;
       call.ended({ kind: "result", outputs, states: end.states, run: end.run, shareMs: end.shareMs });
     } catch (error) {
       call.ended({ kind: "error", error: this.#named(asInferenceError(error)) });
-    } finally {
-      this.#called--;
-      this.#context.holdings.taken.notify();
     }
   }
 

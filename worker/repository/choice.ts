@@ -50,6 +50,20 @@ export function withSteps(choice: ModelChoice, scanned: readonly ScannedModel[],
   return { ...choice, isWanted: (name) => wanted.has(name) };
 }
 
+/** The ensembles of which the model of a step is not there, or is not wanted. */
+export function bereftEnsembles({ isWanted }: ModelChoice, scanned: readonly ScannedModel[]): ReadonlySet<string> {
+  const there = new Set(scanned.flatMap(({ name }) => (isWanted(name) ? [name] : [])));
+  const bereft = new Set<string>();
+  for (let size = -1; size < bereft.size;) {
+    size = bereft.size;
+    for (const model of scanned) {
+      const steps = model.kind === "ensemble" ? stepsOf(model.config) : [];
+      if (steps.some((step) => !there.has(step) || bereft.has(step))) bereft.add(model.name);
+    }
+  }
+  return bereft;
+}
+
 /**
  * Whether a worker must load its models anew. It need not for a wish that has been taken back,
  * if the wish that holds again asks for what the worker does already.

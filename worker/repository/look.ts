@@ -7,6 +7,14 @@ import { readdir, realpath, stat } from "node:fs/promises";
 import { join, relative, sep } from "node:path";
 import { delay } from "#shared/retry.js";
 
+/** A look at models of the repositories. */
+export interface Looked {
+  /** The names of the models; undefined for all. */
+  readonly models: readonly string[] | undefined;
+  /** Changes with the files. */
+  readonly files: string;
+}
+
 /** The most folders one inside the other that a look reads. A model has three at most. */
 const MOST_DEPTH = 8;
 

@@ -24,12 +24,12 @@ it.each([
   ["a model that was on the CPU before", [m1, loadedModel("m", "2", "full"), n1], [], []],
   ["a new model for which the GPU has no room", [m1, m2, n1, loadedModel("x", "1", "full")], [], []],
 ])("judges %s", (_, loaded, failed, lost) => {
-  expect(lostModels(served, { found, loaded, failed }).map(({ name }) => name)).toEqual(lost);
+  expect(lostModels(served, { found, loaded, failed, bereft: new Set() }).map(({ name }) => name)).toEqual(lost);
 });
 
 it("takes repositories without any model for volumes that are away", () => {
   const reason = "the repositories hold no model at all";
-  const empty = { found: [], loaded: [], failed: [] };
+  const empty = { bereft: new Set<string>(), found: [], loaded: [], failed: [] };
   expect(lostModels(served, empty)).toEqual([
     { name: "m", reason },
     { name: "n", reason },

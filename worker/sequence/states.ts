@@ -169,7 +169,7 @@ async function inTime(lookup: Promise<StateLookup>, world: World): Promise<State
 /** The sequence has failed, and only a step with START begins it anew. */
 function startRequired(model: string, sequence: string): InferenceError {
   const id = decodeCorrelationId(encodedIdOf(sequence));
-  return new InferenceError("sequence_start_required", startRequiredMessage(model, id));
+  return new InferenceError("sequence_start_required", startRequiredMessage({ name: model }, id));
 }
 
 function found(tensors: readonly Tensor[] | undefined, place?: StatePlace): StateLookup {

@@ -116,7 +116,8 @@ export class StoredRuns implements RunLog {
       // The state went with its worker, so the step of a sequence runs again for the state alone.
       noted.sealed = outcome;
     }
-    return { kind: "run", held: checkpoint === null ? held : this.#from(held, checkpoint) };
+    const from = checkpoint === null ? held : this.#from(held, checkpoint);
+    return { kind: "run", held: from, logged: records.length };
   }
 
   async end(settled: readonly Settled[]): Promise<readonly Settled[]> {

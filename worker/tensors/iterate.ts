@@ -46,8 +46,8 @@ export interface Again {
 
 /** How a request that may have run before goes on at this worker. */
 export type Resumed =
-  /** The model runs it. */
-  | { readonly kind: "run"; readonly held: Held }
+  /** The model runs it. `logged`: how many answers its log has. */
+  | { readonly kind: "run"; readonly held: Held; readonly logged: number }
   /** Its end is known, and only the commit is left. */
   | { readonly kind: "settle"; readonly settled: Settled };
 
@@ -159,7 +159,7 @@ function readBefore(text: string): RunsBefore {
   return { ...noRuns, runs, answers, bytes, shareMs };
 }
 
-function bytesOf(tensors: readonly Tensor[]): number {
+export function bytesOf(tensors: readonly Tensor[]): number {
   return tensors.reduce((sum, { data }) => sum + data.length, 0);
 }
 
@@ -204,7 +204,13 @@ export function lastOutputs(
 function answerOf({ before }: Held, { output, wanted }: Part, when: string | undefined): Tensor[] | undefined {
   if (when !== undefined && !isSet(output(when))) return undefined;
   const outputs = wanted.map(output);
-  if (before.bytes + bytesOf(outputs) <= MOST_ANSWER_BYTES) return outputs;
+  checkBytes(before.bytes + bytesOf(outputs));
+  return outputs;
+}
+
+/** @throws InferenceError if the answers to a request have more bytes than they may */
+export function checkBytes(bytes: number): void {
+  if (bytes <= MOST_ANSWER_BYTES) return;
   throw new InferenceError("model_error", `the answers to the request would exceed ${MOST_ANSWER_BYTES} bytes`);
 }
 

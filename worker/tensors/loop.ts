@@ -11,6 +11,7 @@ import { bucketTag } from "#shared/queue/bucket-tag.js";
 import { callGroups } from "#shared/redis/slots.js";
 import { retrying, within } from "#shared/retry.js";
 import { passed } from "#shared/stages.js";
+import type { Alone } from "../lane/alone.js";
 import type { Exclusive } from "../lane/exclusive.js";
 import type { Closing, ModelCounts } from "../lane/counts.js";
 import type { Batching, Held } from "../lane/holdings.js";
@@ -114,9 +115,9 @@ export class TensorWork implements LaneWork {
     const { limits, candidates, iteration } = this.#model;
     const { holdings } = this.#context;
     const most = Math.max(1, limits.maxBatchSize) * this.#instances.length;
-    const staged = this.#instances.reduce((sum, { posted }) => sum + (posted[1]?.batch.length ?? 0), 0);
-    const waiting = holdings.waiting.length + this.#calls.waiting + staged;
-    const room = most - (iteration === undefined ? waiting : holdings.size + this.#calls.size);
+    // The calls of ensembles take no room: a request that comes after them waits behind them.
+    const staged = this.#instances.flatMap(({ posted }) => posted[1]?.batch ?? []).filter(isOfLane).length;
+    const room = most - (iteration === undefined ? holdings.waiting.length + staged : holdings.size);
     return candidates === undefined ? room : Math.min(room, candidates - holdings.size);
   }
 
@@ -289,7 +290,7 @@ export class TensorWork implements LaneWork {
     this.#ran = undefined;
     this.#settling.leave(ran.execution.abandoned);
     const settled = ran.execution.settlements();
-    this.#callsLeft(ran.batch);
+    this.#callsLeft(ran.batch, ran.again);
     const { redis } = this.#context.queue;
     const again = ran.again.filter((one) => !this.#goOnCalling(one));
     for (const some of callGroups(redis, again, ({ held }) => bucketTag(held.delivery.bucket))) this.#goOn(some);
@@ -302,21 +303,17 @@ export class TensorWork implements LaneWork {
     this.#context.holdings.arrived.notify();
   }
 
-  /**
-   * Runs a step of an ensemble by itself, while nothing else runs, until `isAlone` says that it may
-   * run beside others.
-   */
-  async callAlone(held: Held, isAlone: () => boolean): Promise<void> {
+  /** Runs a step of an ensemble by itself, as long as its request is alone. */
+  async callAlone(held: Held, alone: Alone): Promise<void> {
+    if (!alone.isAlone) return this.call(held);
+    const trace = this.#context.traces?.beginBatch([held], "alone");
     const again: Again[] = [];
-    const execution = await execute(this.#model, [held], this.#settings.limits, {
-      ...(this.#runs && { again: (one: Again) => again.push(one) }),
-    });
+    const posting = { onPosted: () => trace?.posted(), ...(this.#runs && { again: (one: Again) => again.push(one) }) };
+    const execution = await alone.during(() => execute(this.#model, [held], this.#settings.limits, posting));
+    trace?.ran(execution);
     execution.settlements();
-    this.#context.traces?.left(held.delivery);
-    for (const one of again) {
-      if (!isAlone()) this.#goOnCalling(one);
-      else if (await mayGoOn(one)) await this.callAlone(one.held, isAlone);
-    }
+    if (again.length === 0) this.#context.traces?.left(held.delivery);
+    for (const one of again) if (await mayGoOn(one)) await this.callAlone(one.held, alone);
   }
 
   #take(batch: readonly Held[]): void {
@@ -324,9 +321,11 @@ export class TensorWork implements LaneWork {
     this.#calls.take(batch);
   }
 
-  #callsLeft(batch: readonly Held[]): void {
-    this.#calls.left(batch);
-    for (const { call, delivery } of batch) if (call !== undefined) this.#context.traces?.left(delivery);
+  #callsLeft(batch: readonly Held[], again: readonly Again[] = []): void {
+    const calls = batch.filter((held) => !isOfLane(held));
+    if (calls.length === 0) return;
+    const running = new Set(again.map(({ held }) => held.delivery));
+    for (const { delivery } of calls) if (!running.has(delivery)) this.#context.traces?.left(delivery);
   }
 
   /**
@@ -403,6 +402,10 @@ export class TensorWork implements LaneWork {
       this.#settling.leave([suspect]);
     }
   }
+}
+
+function isOfLane({ call }: Held): boolean {
+  return call === undefined;
 }
 
 /** Gives an ensemble an answer. @returns whether the model may run again; false ends the call */

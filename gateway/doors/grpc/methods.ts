@@ -21,7 +21,7 @@ import type { ProcessLog } from "../../service/observing/process-log.js";
 import type { TraceService } from "../../service/observing/trace-settings.js";
 import type { RepositoryService } from "../../service/observing/repository.js";
 import { logMembers, traceMembers } from "../kserve-http/observing.js";
-import { loadConfig } from "../kserve-http/repository.js";
+import { DEPENDENTS, loadConfig } from "../kserve-http/repository.js";
 import type { Exchange } from "./exchange.js";
 import { modelInfer, type InferParts } from "./infer.js";
 import type { Leaving } from "./leaving.js";
@@ -116,7 +116,10 @@ export const unaryMethods: Readonly<Record<string, UnaryMethod>> = {
   RepositoryModelUnload: {
     ...control,
     async answer(asked, exchange, { repository }, client) {
-      await repository.unload(exchange.caller, controlIn(asked, repository).model_name, client);
+      const { model_name: model, parameters } = controlIn(asked, repository);
+      const dependents = parameters[DEPENDENTS];
+      const withSteps = dependents !== undefined && asFlag(DEPENDENTS, dependents);
+      await repository.unload(exchange.caller, model, withSteps, client);
       return {};
     },
   },
@@ -182,6 +185,7 @@ interface ControlAsked {
 interface ControlParameter {
   readonly parameter_choice?: string;
   readonly string_param?: string;
+  readonly bool_param?: boolean;
 }
 
 /** @throws InferenceError if workers load and unload models by themselves */
@@ -190,6 +194,14 @@ function controlIn(asked: Message, { isExplicit }: RepositoryService): ControlAs
   refuseRepository(control.repository_name);
   if (!isExplicit) throw new InferenceError("unavailable", fixedError("unsupported", "modelControl").message);
   return control;
+}
+
+function asFlag(name: string, { parameter_choice: choice, bool_param: flag = false }: ControlParameter): boolean {
+  if (choice === "bool_param") return flag;
+  throw new InferenceError(
+    "invalid_argument",
+    `invalid value type for unload parameter '${name}', expected bool_param.`,
+  );
 }
 
 function asText(name: string, { parameter_choice: choice, string_param: text = "" }: ControlParameter): string {

@@ -15,6 +15,9 @@ import { errorReply } from "../../formats/errors.js";
 import { emptyReply, type Reply } from "../../formats/reply.js";
 import type { RepositoryService } from "../../service/observing/repository.js";
 
+/** The parameter that unloads the models of an ensemble's steps with it. */
+export const DEPENDENTS = "unload_dependents";
+
 const endpoint = endpointsOf<RepositoryService>("model-repository");
 
 export const controlEndpoints: readonly Endpoint<RepositoryService>[] = [
@@ -23,12 +26,11 @@ export const controlEndpoints: readonly Endpoint<RepositoryService>[] = [
     await repository.load(asked.caller, modelOf(asked).model, config, clientOf(asked));
   }),
   control("unload", "Unloads a model in all workers of the fleet.", async (asked, repository) => {
-    await asked.body({ encoding: undefined }, (body) => {
-      const dependents = parametersIn(body)["unload_dependents"];
-      // Without ensembles no model depends on another.
-      if (dependents !== undefined) asBoolean(dependents, "unload_dependents");
+    const withSteps = await asked.body({ encoding: undefined }, (body) => {
+      const dependents = parametersIn(body)[DEPENDENTS];
+      return dependents === undefined ? false : asBoolean(dependents, DEPENDENTS);
     });
-    await repository.unload(asked.caller, modelOf(asked).model, clientOf(asked));
+    await repository.unload(asked.caller, modelOf(asked).model, withSteps, clientOf(asked));
   }),
   ...["load", "unload"].map((action) =>
     endpoint({

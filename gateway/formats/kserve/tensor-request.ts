@@ -39,7 +39,7 @@ export function tensorRequest(
     under: (pinned) => {
       // For Triton, the sequences of two versions are independent.
       if (version !== undefined && pinned.version !== version && sequence !== undefined) {
-        throw new InferenceError("sequence_start_required", startRequiredMessage(model.name, sequence.id), {
+        throw new InferenceError("sequence_start_required", startRequiredMessage(model, sequence.id), {
           reason: "never_started",
         });
       }

@@ -11,6 +11,7 @@ import type { RedisClient } from "#shared/redis/connect.js";
 import { delay, retrying, within } from "#shared/retry.js";
 import { changeInRedis } from "../../admission/ask-redis.js";
 import type { Client } from "../../admission/inference.js";
+import { dependentsOf } from "../../fleet/dependents.js";
 import { isExplicit, loadState, unloadState, type FleetControl, type WishState } from "../../fleet/control.js";
 import type { Caller } from "../caller.js";
 import { needOperator } from "./operators.js";
@@ -68,14 +69,19 @@ export class RepositoryService {
 
   /**
    * Resolves once no worker serves the model.
+   * @param withSteps whether to unload the models of an ensemble's steps, too
    * @throws InferenceError with the reason if a worker goes on to serve it
    */
-  async unload(caller: Caller, model: string, client: Pick<Client, "hasLeft">): Promise<void> {
+  async unload(caller: Caller, model: string, withSteps: boolean, client: Pick<Client, "hasLeft">): Promise<void> {
     this.#need(caller, model);
     if (!isModelName(model)) return;
-    const state = await this.#wish(model, { isLoaded: false }, unloadState, client);
-    if (state === undefined) throw fixedError("unavailable", "unloading");
-    if (state.is === "failed") throw failed("unload", model, state.reason);
+    const models = withSteps ? [model, ...dependentsOf(this.#terms.fleet.control.workers, model)] : [model];
+    for (const one of models) this.#need(caller, one);
+    const states = await Promise.all(models.map((one) => this.#wish(one, { isLoaded: false }, unloadState, client)));
+    for (const [i, state] of states.entries()) {
+      if (state === undefined) throw fixedError("unavailable", "unloading");
+      if (state.is === "failed") throw failed("unload", models[i] ?? model, state.reason);
+    }
   }
 
   /** @throws InferenceError if the caller may not load models */
