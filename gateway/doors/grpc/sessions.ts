@@ -3,7 +3,13 @@
  * deadlines of calls, and clients that send or read too slowly. The library has no settings for
  * these, so this file alone reaches into it; a test reads the window that a client is told.
  */
-import { constants, type Http2Session, type IncomingHttpHeaders, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
+import {
+  constants,
+  type Http2Session,
+  type IncomingHttpHeaders,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+} from "node:http2";
 import type { Server, ServerInterceptingCallInterface } from "@grpc/grpc-js";
 import { fixedError } from "#shared/errors.js";
 import type { Arrivals } from "./arrivals.js";
@@ -52,10 +58,7 @@ interface Insides {
 interface HttpServer {
   on(event: "session", listener: (session: ServerHttp2Session) => void): void;
   on(event: "stream", listener: (stream: ServerHttp2Stream) => void): void;
-  prependListener(
-    event: "stream",
-    listener: (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => void,
-  ): void;
+  prependListener(event: "stream", listener: (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => void): void;
   on(event: "sessionError", listener: (error: Error) => void): void;
 }
 

@@ -82,7 +82,9 @@ it(
     await Promise.all(restarts.values());
     client.close();
     const statuses = [...client.statuses];
-    console.log(`grpc-order, seed ${seed}: ${JSON.stringify({ steps: seen.length, resumed: client.resumed, statuses })}`);
+    console.log(
+      `grpc-order, seed ${seed}: ${JSON.stringify({ steps: seen.length, resumed: client.resumed, statuses })}`,
+    );
     expect(seen).toEqual(bareLoop(values));
     // A stream that breaks is UNAVAILABLE, which every client repeats; a cancelled one is ours.
     expect(statuses.filter((status) => ![14, 1, 13].includes(status))).toEqual([]);
