@@ -27,8 +27,8 @@ function bareLoop(values: readonly number[]): Seen[] {
   return values.map((value, i) => ({ step: i + 1, sum: (sum = (sum + value) | 0) }));
 }
 
-function seenIn(message: Message | undefined): Seen {
-  const { parameters, raw_output_contents: raw } = message?.["infer_response"] as {
+function seenIn(message: Message): Seen {
+  const { parameters, raw_output_contents: raw } = message["infer_response"] as {
     readonly parameters: Readonly<Record<string, { readonly int64_param?: string }>>;
     readonly raw_output_contents: readonly Buffer[];
   };
@@ -49,7 +49,7 @@ it(
     const send = async (isLast: boolean): Promise<Seen> => {
       const value = random.between(-(2 ** 31), 2 ** 31 - 1);
       const isFirst = values.push(value) === 1;
-      const [message] = await client.ask({
+      const [message = {}] = await client.ask({
         id: `step-${values.length}`,
         message: {
           model_name: "accumulate",
