@@ -102,7 +102,7 @@ export const groups: readonly Group[] = [
   group(
     "Triton's paths",
     observingEndpoints,
-    ({ fleet, traces, processLog }) => traces && processLog && { fleet, traces, processLog },
+    ({ fleet, traces, logging }) => traces && logging && { fleet, traces, logging },
   ),
   group("Fleet", fleetEndpoints, ({ fleet }) => fleet),
   group("Fleet", fleetEventEndpoints, ({ fleetEvents }) => fleetEvents),

@@ -92,7 +92,7 @@ async function serve(config: GatewayConfig, log: Logger): Promise<Lifecycle> {
   const services = {
     ...shared,
     ...openAdministration(terms, { ...surroundings, ...opened }, shared),
-    ...openObserving({ config, redis, fleet: parts.fleet, rates, log }),
+    ...openObserving({ config, parts, rates, log }),
   };
   const doors = doorParts(parts, services, { config, guard, stopping: () => stopping });
   const counts = new HttpCounts();

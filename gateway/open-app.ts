@@ -9,14 +9,13 @@ import type { RunningGrpc } from "./doors/grpc/server.js";
 import { USUAL_GRPC_PORT } from "./doors/grpc/settings.js";
 import type { AccessLog } from "./facts/answer-facts.js";
 import { TensorPrinter } from "./formats/kserve/tensor-printer.js";
-import type { RedisClient } from "#shared/redis/connect.js";
 import { version } from "#shared/boot.js";
 import type { AdministrationServices, ObservingServices } from "./endpoints.js";
 import { Bodies } from "./http/bodies.js";
 import type { HttpCounts } from "./http/counts.js";
 import type { Guard } from "./http/guard.js";
 import type { Parts } from "./service/open.js";
-import { ProcessLog } from "./service/observing/process-log.js";
+import { LogService } from "./service/observing/log-settings.js";
 import { RepositoryService } from "./service/observing/repository.js";
 import { TraceService } from "./service/observing/trace-settings.js";
 import type { Services } from "./service/services.js";
@@ -115,17 +114,17 @@ interface GrpcDoorTerms extends Omit<AppTerms, "stopping"> {
 }
 
 interface ObservingTerms extends Pick<AppTerms, "config" | "log"> {
-  readonly redis: RedisClient;
-  readonly fleet: Parts["fleet"];
+  readonly parts: Pick<Parts, "redis" | "fleet" | "logLevel">;
   readonly rates: TraceRates;
 }
 
-export function openObserving({ config, redis, fleet, rates, log }: ObservingTerms): ObservingServices {
+export function openObserving({ config, parts, rates, log }: ObservingTerms): ObservingServices {
+  const { redis, fleet, logLevel: level } = parts;
   const hasTenantHeader = config.BATON_TENANT_HEADER !== "";
   const onChange = (change: object) => log.info(change, "the settings of traces are changed");
   return {
     traces: new TraceService({ redis, rates, hasTenantHeader, onChange }),
-    processLog: new ProcessLog({ log, hasTenantHeader }),
+    logging: new LogService({ redis, level, hasTenantHeader }),
     repository: new RepositoryService({ redis, fleet, hasTenantHeader }),
   };
 }

@@ -12,6 +12,7 @@ import { boot, version } from "#shared/boot.js";
 import type { Announcement, ServedModel } from "#shared/contract/announcement.js";
 import { pinOf, type Lane } from "#shared/queue/address.js";
 import type { Lifecycle } from "#shared/lifecycle.js";
+import { LogLevel } from "#shared/log.js";
 import { linkOf } from "#shared/nats/client.js";
 import { connectBus, type Bus } from "#shared/nats/connect.js";
 import { RedisClocks } from "#shared/redis/clock.js";
@@ -80,6 +81,7 @@ export class FleetMember {
   private readonly metrics: MetricsPlace | undefined;
   private readonly lifecycle: Lifecycle;
   private readonly log: Logger;
+  private readonly logLevel: LogLevel;
   private readonly redis: RedisClient;
   private readonly bus: Bus;
   private readonly exclusive = new Exclusive();
@@ -100,6 +102,7 @@ export class FleetMember {
     this.metrics = metrics;
     this.lifecycle = lifecycle;
     this.log = log;
+    this.logLevel = new LogLevel(log);
     this.redis = connectRedis({
       url: config.BATON_REDIS_URL,
       name: this.worker,
@@ -161,6 +164,7 @@ export class FleetMember {
     });
     const liveness = new Liveness({
       onWish: (number) => rollOuts.wished(number),
+      onVerbosity: (verbosity) => this.logLevel.follow(verbosity),
       redis: this.redis,
       bus: this.bus,
       worker,
@@ -346,7 +350,7 @@ export class FleetMember {
       stateCacheBytes: config.BATON_STATE_CACHE_BYTES,
       room: reading.room,
       traces: tracer && new StepTraces({ tracer, worker, model: name, version, provider: placement?.provider }),
-      log: log.child({ model: parts.queue.model }),
+      log: this.logLevel.govern(log.child({ model: parts.queue.model })),
     });
     const loadSeconds = (model.loadMs ?? 0) / 1_000;
     context.counts.show("nv_model_load_duration_secs", () => loadSeconds);

@@ -90,6 +90,8 @@ export interface FleetSettings {
   readonly limits?: QueueLimits;
   /** Called at each look with the settings of traces that operators have changed. */
   readonly onTracing?: ((fields: TraceFields) => void) | undefined;
+  /** Called at each look with the log's verbosity; undefined if operators have not changed it. */
+  readonly onVerbosity?: (verbosity: number | undefined) => void;
   readonly world?: World;
 }
 
@@ -274,6 +276,7 @@ export class FleetWatch implements Fleet {
       if (state.version !== this.#members?.version) await this.#readMembers(state);
       this.#judge(state);
       this.#settings.onTracing?.(state.tracing);
+      this.#settings.onVerbosity?.(state.verbosity);
       this.#reachable = true;
     } catch (error) {
       dropIfSilent(redis, error);

@@ -4,6 +4,7 @@
  */
 import { setMaxListeners } from "node:events";
 import type { Logger } from "pino";
+import { LogLevel } from "#shared/log.js";
 import type { QueueLimits } from "#shared/queue/admission/limits.js";
 import { joinDeployment, type Deployment } from "#shared/queue/deployment.js";
 import { replySubject } from "#shared/queue/keys.js";
@@ -86,6 +87,8 @@ export interface Parts {
   readonly bus: Bus;
   readonly deployment: Deployment;
   readonly fleet: FleetWatch;
+  /** The level of the process's log, which follows the fleet's. */
+  readonly logLevel: LogLevel;
   /** What the process has counted. */
   readonly reports: ProcessReports;
   readonly loads: QueueLoads;
@@ -162,7 +165,7 @@ async function openLinks(
 
 type Admitting = Pick<
   Parts,
-  "fleet" | "reports" | "loads" | "queue" | "queueLimits" | "sweeper" | "relay" | "inference" | "stream"
+  "fleet" | "logLevel" | "reports" | "loads" | "queue" | "queueLimits" | "sweeper" | "relay" | "inference" | "stream"
 > & {
   readonly pending: PendingRequests;
   readonly deadlines: Deadlines;
@@ -189,7 +192,10 @@ async function openAdmission(
   const sweeper = new OutcomeSweeper(redis);
   const goneBack = new GoneBack(log);
   const limits = queueLimitsOf(config, kind === "jobs");
-  const watched = { redis, buckets, log, onGone: () => pending.lookAtAll(), goneBack, limits, onTracing };
+  const logLevel = new LogLevel(log);
+  const onVerbosity = (verbosity: number | undefined) => logLevel.follow(verbosity);
+  const onGone = () => pending.lookAtAll();
+  const watched = { redis, buckets, log, onGone, goneBack, limits, onTracing, onVerbosity };
   const fleet = await FleetWatch.start(watched, signal);
   const deadlines = new Deadlines({ redis, bus, log });
   const graceMs = config.BATON_RECONNECT_GRACE_MS;
@@ -252,7 +258,8 @@ async function openAdmission(
     graceMs,
     log,
   });
-  return { fleet, reports, loads, queue, queueLimits: limits, sweeper, relay, inference, stream, pending, deadlines };
+  const watching = { fleet, logLevel, reports, loads, sweeper, relay, stream, pending, deadlines };
+  return { ...watching, queue, queueLimits: limits, inference };
 }
 
 /** Opens the records of Baton's nouns. */

@@ -175,6 +175,8 @@ export const registryKeys = {
   history: "{registry}:history",
   /** hash: the settings of traces that operators have changed; see trace-settings.ts */
   tracing: "{registry}:tracing",
+  /** string: how much all processes log, once an operator has changed it; see log-setting.ts */
+  logging: "{registry}:logging",
   /** hash: the models that clients have asked to load and to unload; see wish.ts */
   wish: "{registry}:wish",
   /** hash worker → why no other process could take its place (JSON); see refusals.ts */

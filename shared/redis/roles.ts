@@ -52,7 +52,7 @@ export const rights: Readonly<Record<RedisRole, Rights>> = {
   gateway: {
     commands: `${ofClients} ${ofAll} ${ofServices} copy getrange incr`,
     keys: `${keysOfAll} ${keysOfServices} ~cached:* ~did:{* %R~hibernated:{* ~{keys}:* ~{registry}:observer ~{registry}:history
-      ~{registry}:tracing ~{registry}:wish`,
+      ~{registry}:tracing ~{registry}:logging ~{registry}:wish`,
   },
   worker: {
     commands: `${ofClients} ${ofAll} ${ofConsumers} client|id client|list client|unblock getrange ltrim pexpiretime

@@ -97,6 +97,13 @@ export const ensembleScale = {
   timeoutMs: full ? 900_000 : 240_000,
 };
 
+/** The size of one sequence on one stream, whose gateway is killed. */
+export const orderScale = {
+  steps: full ? 10_000 : 600,
+  gatewayKills: full ? 100 : 6,
+  timeoutMs: full ? 900_000 : 180_000,
+};
+
 /** The size of a fleet of many workers that come and go. */
 export const manyWorkersScale = {
   workers: full ? 64 : 12,

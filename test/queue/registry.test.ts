@@ -2,6 +2,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import type { ServedModel } from "#shared/contract/announcement.js";
 import { pinOf } from "#shared/queue/address.js";
 import { registryKeys } from "#shared/queue/keys.js";
+import { changeVerbosity } from "#shared/queue/log-setting.js";
 import { readFleet } from "#shared/queue/admission/read-fleet.js";
 import { readMembers } from "#shared/queue/members.js";
 import { announce } from "#shared/queue/work/liveness/announce.js";
@@ -49,7 +50,8 @@ describe("a heartbeat", () => {
   it("tells who asks how many live, and who was silent for how long", async () => {
     await join("a");
     await join("b");
-    expect(await news(beat("a", LEASE_MS))).toEqual({ living: 2, silent: [], wish: 0 });
+    const logging = { verbosity: undefined };
+    expect(await news(beat("a", LEASE_MS))).toEqual({ living: 2, silent: [], wish: 0, logging });
     const [b] = (await news(beat("a", -1)))?.silent.filter(({ worker }) => worker === "b") ?? [];
     expect(b).toEqual({ worker: "b", aliveUntil: expect.any(Number), connection: "server 1" });
     await expect.poll(async () => (await news(beat("a", 50)))?.silent.map(({ worker }) => worker)).toEqual(["b"]);
@@ -64,6 +66,17 @@ describe("a heartbeat", () => {
     expect(await news(quiet("a"))).toBeUndefined();
     await bury(lab.redis, "b", { why: "ended" }, [lab.lane]);
     expect(await quiet("a")).toMatchObject({ graves: [graveOf("b", lab.lane)], news: { silent: [] } });
+  });
+
+  it("tells who asks how much all processes log", async () => {
+    await join("a");
+    await bury(lab.redis, "b", { why: "ended" }, [lab.lane]);
+    for (const verbosity of [0, 3, undefined]) {
+      await changeVerbosity(lab.redis, verbosity);
+      expect((await news(beat("a", LEASE_MS)))?.logging).toEqual({ verbosity });
+      expect((await readFleet(lab.redis)).verbosity).toBe(verbosity);
+      expect((await news(quiet("a")))?.logging).toBeUndefined();
+    }
   });
 
   it("names the newest graves among very many", async () => {

@@ -27,7 +27,7 @@ import { Reclaimer, type HeldModel } from "./reclaimer.js";
 import { callOut, listenForCalls } from "./grave-calls.js";
 import { APART_MS } from "./judge.js";
 import type { WorkerMeter } from "./load.js";
-import { asksWith, beatEvery, followsAt, JITTER, silenceAfter } from "./pace.js";
+import { asksWith, ASKS_WITHIN_MS, beatEvery, followsAt, JITTER, silenceAfter } from "./pace.js";
 import { Watch } from "./watch.js";
 
 export interface LivenessSettings {
@@ -49,6 +49,8 @@ export interface LivenessSettings {
   readonly healthFile: string | undefined;
   /** Called with the number of the fleet's wish, if there is one; absent if nobody follows it. */
   readonly onWish?: ((number: number) => void) | undefined;
+  /** Called with the log's verbosity; undefined if operators have not changed it. */
+  readonly onVerbosity?: ((verbosity: number | undefined) => void) | undefined;
   /** Measures the load of the process; absent if the process tells none. */
   readonly meter?: WorkerMeter;
   readonly world?: World;
@@ -84,6 +86,8 @@ export class Liveness {
   /** Number of workers in the fleet, this worker included, by the last answer. */
   #living = 1;
   #isLooking = false;
+  /** When the worker last had an answer to a beat that asked, on the same clock as `#followedAt`. */
+  #toldAt = -Infinity;
   /** Whether a call about a grave has come since the last beat. */
   #isCalled = false;
   /** The due time of the beat that follows the last call, on `performance.now()`'s clock. */
@@ -222,7 +226,8 @@ export class Liveness {
     const { redis, worker, outageGuard, leaseMs, meter, log } = this.#settings;
     const { name } = this.#connection;
     const mayAsk = !this.#isLooking && outageGuard.silenceCounts(this.#world.now());
-    const asks = mayAsk && (this.#watch.isCurious || this.#world.random() < asksWith(this.#living));
+    const isOverdue = this.#world.now() - this.#toldAt >= ASKS_WITHIN_MS;
+    const asks = mayAsk && (this.#watch.isCurious || this.#world.random() < asksWith(this.#living) || isOverdue);
     const silentMs = asks ? silenceAfter(this.#living, leaseMs) : undefined;
     const connection = name === this.#noted ? undefined : name;
     if (connection !== undefined) this.#reports.repeat();
@@ -258,6 +263,10 @@ export class Liveness {
       if (news !== undefined) {
         this.#living = news.living;
         if (news.wish > 0) this.#settings.onWish?.(news.wish);
+        if (news.logging !== undefined) {
+          this.#toldAt = now;
+          this.#settings.onVerbosity?.(news.logging.verbosity);
+        }
         this.#look(silentIn(news, redisNow, this.#settings.leaseMs), redisNow);
       }
       this.#reclaimer.visit(graves, this.#living);

@@ -67,6 +67,12 @@ export function asksWith(living: number): number {
   return Math.max(Math.min(1, ASKING / living), 1 / 32);
 }
 
+/**
+ * A worker that has not asked for so long asks with its next beat, in ms: the answer also has the
+ * news that every worker must hear.
+ */
+export const ASKS_WITHIN_MS = 10_000;
+
 /** Most beats per ms of all workers together after a call about graves. */
 const CALLED_PER_MS = 10;
 

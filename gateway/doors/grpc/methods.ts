@@ -17,7 +17,7 @@ import {
   serverMetadata,
 } from "../../formats/kserve/metadata.js";
 import type { OpenGroup } from "#shared/listening/settings.js";
-import type { ProcessLog } from "../../service/observing/process-log.js";
+import type { LogService } from "../../service/observing/log-settings.js";
 import type { TraceService } from "../../service/observing/trace-settings.js";
 import type { RepositoryService } from "../../service/observing/repository.js";
 import { logMembers, traceMembers } from "../kserve-http/observing.js";
@@ -43,7 +43,7 @@ export interface MethodParts extends InferParts {
   readonly fleet: Fleet;
   readonly statistics: StatisticsService;
   readonly traces: TraceService;
-  readonly processLog: ProcessLog;
+  readonly logging: LogService;
   readonly repository: RepositoryService;
   /** Whether the gateway can admit requests. */
   readonly isReady: () => boolean;
@@ -242,13 +242,13 @@ interface LogAsked {
   readonly settings: Readonly<Record<string, Readonly<Record<string, unknown>> & { parameter_choice: string }>>;
 }
 
-function logSettings(asked: Message, exchange: Exchange, { processLog }: MethodParts): Message {
+async function logSettings(asked: Message, exchange: Exchange, { logging }: MethodParts): Promise<Message> {
   const { settings } = asked as LogAsked;
   const given = mapped(settings, (value) => value[value.parameter_choice]);
   const shown =
     Object.keys(given).length === 0
-      ? processLog.show()
-      : change(given, logMembers, (members) => processLog.change(exchange.caller, members));
+      ? logging.show()
+      : await change(given, logMembers, (members) => logging.change(exchange.caller, members));
   const choices = { boolean: "bool_param", number: "uint32_param", string: "string_param" } as const;
   return {
     settings: mapped(shown, (value) => ({ [choices[typeof value as keyof typeof choices]]: value })),

@@ -3,10 +3,17 @@
  * deadlines of calls, and clients that send or read too slowly. The library has no settings for
  * these, so this file alone reaches into it; a test reads the window that a client is told.
  */
-import { constants, type Http2Session, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
+import {
+  constants,
+  type Http2Session,
+  type IncomingHttpHeaders,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+} from "node:http2";
 import type { Server, ServerInterceptingCallInterface } from "@grpc/grpc-js";
 import { fixedError } from "#shared/errors.js";
 import type { Arrivals } from "./arrivals.js";
+import { callAt, takeFarTimeout } from "./deadline.js";
 
 /** Bytes that a client may send on one stream, or one connection, before the gateway has read. */
 const STREAM_WINDOW = 8 * 1024 * 1024;
@@ -51,6 +58,7 @@ interface Insides {
 interface HttpServer {
   on(event: "session", listener: (session: ServerHttp2Session) => void): void;
   on(event: "stream", listener: (stream: ServerHttp2Stream) => void): void;
+  prependListener(event: "stream", listener: (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => void): void;
   on(event: "sessionError", listener: (error: Error) => void): void;
 }
 
@@ -83,6 +91,8 @@ export class Sessions {
   readonly #streams = new Map<ServerHttp2Stream, Coming | undefined>();
   /** The streams with bytes that wait: how many at the last move, and when that was. */
   readonly #unread = new Map<ServerHttp2Stream, { readonly bytes: number; readonly since: number }>();
+  /** The deadlines that the library cannot keep, on the clock of `Date.now()`. */
+  readonly #far = new WeakMap<ServerHttp2Stream, number>();
   /** The streams that had their status at the last look. */
   #answered = new Set<ServerHttp2Stream>();
   readonly #looking: NodeJS.Timeout;
@@ -90,6 +100,11 @@ export class Sessions {
   constructor(server: Server) {
     for (const http2 of (server as unknown as Insides).http2Servers.keys()) {
       http2.on("session", (session) => this.#add(session));
+      // Before the library reads the head.
+      http2.prependListener("stream", (stream, headers) => {
+        const farMs = takeFarTimeout(headers);
+        if (farMs !== undefined) this.#far.set(stream, Date.now() + farMs);
+      });
       http2.on("stream", (stream) => {
         if (!this.#streams.has(stream)) this.#streams.set(stream, undefined);
         stream.once("close", () => this.#forget(stream));
@@ -138,9 +153,11 @@ export class Sessions {
   /** Calls back when the deadline of a call passes, in place of the library's own status. */
   onDeadline(call: ServerInterceptingCallInterface, passed: () => void): void {
     const insides = call as unknown as CallInsides;
-    if (insides.deadlineTimer === null) return;
-    clearTimeout(insides.deadlineTimer);
-    insides.deadlineTimer = setTimeout(passed, Math.max(0, Number(call.getDeadline()) - Date.now()));
+    const at = this.#far.get(insides.stream) ?? Number(call.getDeadline());
+    if (at === Infinity) return;
+    // The library clears its timer when the call ends.
+    clearTimeout(insides.deadlineTimer ?? undefined);
+    callAt(at, (timer) => (insides.deadlineTimer = timer), passed);
   }
 
   #look(now: number): void {

@@ -9,7 +9,7 @@ import type { Member } from "../../api/endpoint/members.js";
 import { modelOf } from "../../api/endpoint/model-path.js";
 import type { Fleet } from "../../fleet/watch.js";
 import { jsonReply } from "../../formats/reply.js";
-import type { ProcessLog } from "../../service/observing/process-log.js";
+import type { LogService } from "../../service/observing/log-settings.js";
 import { fixedTraces, type TraceService } from "../../service/observing/trace-settings.js";
 import type { TraceLevel } from "../../trace/rates.js";
 
@@ -17,11 +17,11 @@ import type { TraceLevel } from "../../trace/rates.js";
 export interface ObservingParts {
   readonly fleet: Pick<Fleet, "directory">;
   readonly traces: TraceService;
-  readonly processLog: ProcessLog;
+  readonly logging: LogService;
 }
 
 const trace = endpointsOf<ObservingParts>("trace");
-const logging = endpointsOf<ObservingParts>("logging");
+const ofLog = endpointsOf<ObservingParts>("logging");
 
 const tracesShape = () =>
   z.strictObject({
@@ -102,7 +102,7 @@ export const logMembers = {
   log_warning: logFlag,
   log_error: logFlag,
   log_verbose_level: {
-    schema: { type: ["integer", "null"], description: "0: no debug lines; null: `BATON_LOG_LEVEL`", minimum: 0 },
+    schema: { type: ["integer", "null"], description: "0: no debug lines; null: each process's `BATON_LOG_LEVEL`", minimum: 0 },
     read: orNull(asSize),
   },
   log_format: logText,
@@ -114,24 +114,25 @@ const logAnswers = { 200: { says: "The settings of the log.", shape: logShape } 
 export const observingEndpoints = [
   ...traceEndpoints("/v2/trace/setting", "all models"),
   ...traceEndpoints("/v2/models/:model/trace/setting", "a model"),
-  logging({
+  ofLog({
     method: "GET",
     path: "/v2/logging",
     right: "operator",
     isTenantOptional: true,
     does: "Shows how much this gateway logs.",
     answers: logAnswers,
-    handle: (_, { processLog }) => jsonReply(processLog.show()),
+    handle: (_, { logging }) => jsonReply(logging.show()),
   }),
-  logging({
+  ofLog({
     method: "POST",
     path: "/v2/logging",
     right: "operator",
     isTenantOptional: true,
-    does: "Changes how much this gateway logs, until the process ends.",
+    does: "Changes how much all processes of the fleet log. Null resets that.",
     members: logMembers,
     answers: logAnswers,
-    handle: async (asked, { processLog }) => jsonReply(processLog.change(asked.caller, await asked.members())),
+    refusals: ["outcome_unknown"],
+    handle: async (asked, { logging }) => jsonReply(await logging.change(asked.caller, await asked.members())),
   }),
 ];
 

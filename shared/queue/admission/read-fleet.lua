@@ -4,10 +4,12 @@
 --   KEYS.workers  zset
 --   KEYS.version
 --   KEYS.tracing  hash: the settings of traces that operators have changed (trace-settings.ts)
---   Returns {Redis ms, version or '', late, tracing}
+--   KEYS.logging  how much all processes log, if an operator has changed it (log-setting.ts)
+--   Returns {Redis ms, version or '', late, tracing, logging or ''}
 --           late: name, and Redis ms until which it counted as living, for each worker whose time
 --                 is over and that no process has declared dead yet: no process is left to do so,
 --                 or Redis was just away
 -- include ../pieces/time.lua
 local late = redis.call('ZRANGE', KEYS.workers, '-inf', now, 'BYSCORE', 'WITHSCORES')
-return {now, redis.call('GET', KEYS.version) or '', late, redis.call('HGETALL', KEYS.tracing)}
+return {now, redis.call('GET', KEYS.version) or '', late, redis.call('HGETALL', KEYS.tracing),
+  redis.call('GET', KEYS.logging) or ''}

@@ -1,5 +1,6 @@
 /** The typed wrapper of read-fleet.lua: whether the fleet has changed. */
 import { registryKeys } from "../keys.js";
+import { verbosityIn } from "../log-setting.js";
 import { times, type Times } from "../members.js";
 import { fieldsOf, type TraceFields } from "../trace-settings.js";
 import type { RedisClient } from "../../redis/connect.js";
@@ -13,25 +14,27 @@ export interface FleetState {
   readonly late: Times;
   /** The settings of traces that operators have changed. */
   readonly tracing: TraceFields;
+  /** How much all processes log; undefined if operators have not changed it. */
+  readonly verbosity: number | undefined;
 }
 
 const script = defineScript(
   new URL("./read-fleet.lua", import.meta.url),
   (reply): FleetState => {
-    const [now, version, late, tracing] = list(reply);
+    const [now, version, late, tracing, logging] = list(reply);
     return {
       redisNow: integer(now),
       version: text(version),
       late: times(list(late).map(text)),
       tracing: fieldsOf(list(tracing).map(text)),
+      verbosity: verbosityIn(text(logging)),
     };
   },
-  { keys: ["workers", "version", "tracing"], args: [], readsOnly: true },
+  { keys: ["workers", "version", "tracing", "logging"], args: [], readsOnly: true },
 );
 
 export function readFleet(redis: RedisClient): Promise<FleetState> {
-  const { workers, version, tracing } = registryKeys;
-  return script(redis, { workers, version, tracing }, {});
+  return script(redis, registryKeys, {});
 }
 
 /** @returns the version alone, by a plain command: '' if there is none */

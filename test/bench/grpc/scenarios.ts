@@ -8,6 +8,7 @@ import { ratio, type Wanted } from "../support/statistics.js";
 import { measureFleet, type FleetResult, type Timing } from "../steps/scenarios.js";
 import { measureIdle, type IdleCost } from "./idle.js";
 import { measureLarge, type LargeCost } from "./large.js";
+import { makeSharedModels, measureShared, type SharedCost } from "./shared.js";
 import { measureTokens, type TokensCost } from "./tokens.js";
 
 export interface GrpcRound {
@@ -16,6 +17,7 @@ export interface GrpcRound {
   httpOwn: FleetResult;
   calls: FleetResult;
   standing: FleetResult;
+  shared: SharedCost;
   tokensSse: TokensCost;
   tokensGrpc: TokensCost;
   largeGrpc: LargeCost;
@@ -27,6 +29,7 @@ export const grpcNames: readonly (keyof GrpcRound)[] = [
   "httpOwn",
   "calls",
   "standing",
+  "shared",
   "tokensSse",
   "tokensGrpc",
   "largeGrpc",
@@ -49,6 +52,13 @@ export const grpcFigures: readonly Wanted<GrpcRound>[] = [
   { name: "  of all servers ÷ HTTP's", most: 1.15, of: ({ calls, http }) => ratio(all(calls), all(http)) },
   { name: "gRPC, standing streams: CPU of the gateway, µs/step", of: ({ standing }) => gateway(standing) },
   { name: "  of all servers ÷ HTTP's", most: 1, of: ({ standing, http }) => ratio(all(standing), all(http)) },
+  { name: "63 sequences on one stream without order: p99 alone, ms", of: ({ shared }) => shared?.aloneMs.p99 },
+  {
+    name: "  beside a slow one ÷ alone",
+    most: 1.5,
+    of: ({ shared }) => ratio(shared?.besideMs.p99, shared?.aloneMs.p99),
+  },
+  { name: "  the same with order", of: ({ shared }) => ratio(shared?.orderedMs.p99, shared?.aloneMs.p99) },
   { name: "gen-cheap, 64 streams, SSE: CPU of all servers, µs/token", of: ({ tokensSse }) => tokensSse?.cpuUs },
   {
     name: "  ModelStreamInfer ÷ SSE",
@@ -84,6 +94,7 @@ export async function grpcScenarios({ folder, expected, timing, onClose }: GrpcP
   };
 
   makeRepository(join(folder, "others"), [cheap.name, "echo-bytes"]);
+  makeSharedModels(join(folder, "others"));
   const byNode = await start("node", { BATON_SOCKET_PARSER: "false" });
   const own = await start("own", {});
   const steps = (fleet: BenchFleet, way?: "calls" | "stream") =>
@@ -93,6 +104,7 @@ export async function grpcScenarios({ folder, expected, timing, onClose }: GrpcP
     httpOwn: () => steps(own),
     calls: () => steps(byNode, "calls"),
     standing: () => steps(byNode, "stream"),
+    shared: () => measureShared(byNode, timing),
     tokensSse: () => measureTokens(byNode, "sse", timing),
     tokensGrpc: () => measureTokens(byNode, "grpc", timing),
     largeGrpc: () => measureLarge(byNode.grpcPort),

@@ -210,6 +210,30 @@ describe("a stream whose deadline passes", () => {
   });
 });
 
+describe("a deadline that is further away than a timer can wait", () => {
+  it.each(["2592000S", "4294972S", "99999999H"])("of %s does not pass at once", async (timeout) => {
+    const session = connectHttp2(`http://${target()}`);
+    const stream = session.request({
+      ":method": "POST",
+      ":path": "/inference.GRPCInferenceService/ServerLive",
+      "content-type": "application/grpc",
+      "grpc-timeout": timeout,
+      te: "trailers",
+    });
+    stream.end(Buffer.alloc(5));
+    expect(await statusOf(stream)).toBe("0");
+    session.destroy();
+  });
+
+  it("holds neither a call nor a stream up", async () => {
+    const deadlineMs = 30 * 86_400_000;
+    expect((await client().call("ServerLive", {}, { deadlineMs })).status).toBe(0);
+    const stream = client().stream({}, deadlineMs);
+    await stream.finish();
+    expect((await stream.ended).code).toBe(0);
+  });
+});
+
 /** The status in the trailers, or in the head of an answer without a message. */
 async function statusOf(stream: ReturnType<ReturnType<typeof connectHttp2>["request"]>): Promise<unknown> {
   let status: unknown;

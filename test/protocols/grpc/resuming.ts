@@ -38,15 +38,20 @@ export class ResumingClient {
   readonly statuses = new Set<number>();
   readonly #clients: readonly GrpcClient[];
   readonly #open = new Map<string, Open>();
-  #at: number;
+  #next: number;
   #stream: InferStream | undefined;
   #closed = false;
 
   /** @param targets the gateways; the first stream goes to that at `first` */
   constructor(targets: readonly string[], first: number) {
     this.#clients = targets.map((target) => new GrpcClient(target, { "grpc.max_reconnect_backoff_ms": 500 }));
-    this.#at = first;
+    this.#next = first;
     this.#connect();
+  }
+
+  /** The gateway of the present stream, or of the last one. */
+  get at(): number {
+    return (this.#next + this.#clients.length - 1) % this.#clients.length;
   }
 
   /** @returns the messages of the answer, the errors that ask for a repetition left out */
@@ -65,7 +70,7 @@ export class ResumingClient {
   }
 
   #connect(): void {
-    const client = this.#clients[this.#at++ % this.#clients.length];
+    const client = this.#clients[this.#next++ % this.#clients.length];
     if (client === undefined) throw new Error("there is no gateway");
     const stream = client.stream();
     this.#stream = stream;

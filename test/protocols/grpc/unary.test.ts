@@ -42,8 +42,8 @@ describe("LogSettings", () => {
     const settings = { log_verbose_level: { uint32_param: 1 } };
     const changed = await client().call("LogSettings", { settings });
     expect(changed.message).toMatchObject({ settings: { log_verbose_level: { uint32_param: 1 } } });
-    const overHttp = (await (await fetch(`${running.url}/v2/logging`)).json()) as Message;
-    expect(overHttp["log_verbose_level"]).toBe(1);
+    const overHttp = async () => (await fetch(`${running.url}/v2/logging`)).json();
+    await expect.poll(overHttp).toMatchObject({ log_verbose_level: 1 });
     const wrong = await client().call("LogSettings", { settings: { log_verbose_level: { string_param: "x" } } });
     expect(wrong.status).toBe(3);
   });

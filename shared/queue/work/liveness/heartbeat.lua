@@ -12,6 +12,7 @@
 --   KEYS.connections    hash
 --   KEYS.reports        hash; see report.lua
 --   KEYS.wish           hash; see wish.ts
+--   KEYS.logging        see log-setting.ts
 --   ARGV.worker
 --   ARGV.leaseMs        the worker counts as living for so long without another beat
 --   ARGV.silentMs       ms of silence after which to name other workers, or '' to ask for nothing
@@ -25,12 +26,14 @@
 --           {Redis ms, 'unknown'}    the worker is not among the living: it was declared dead, or
 --                                    never announced itself, or the registry was wiped. The script
 --                                    wrote at most the beat
---           {Redis ms, 'noted', how many workers live, graves, silent, wish}
+--           {Redis ms, 'noted', how many workers live, graves, silent, wish, logging}
 --             graves: two items per grave, its name and Redis ms of its worker's last sign of life;
 --                     up to 16 graves, the newest and some of the rest; mostly none
 --             silent: three items per worker that was silent for so long, at most 100 workers: its
 --                     name, Redis ms until which it counts as living, its connection or ''
 --             wish: the number of the fleet's wish; 0 if there is none, or the worker did not ask
+--             logging: how much all processes log, '' if no operator has changed it; nil if the
+--                      worker did not ask
 local worker, asks = ARGV.worker, ARGV.silentMs ~= ''
 -- include ../../pieces/time.lua
 local alive = now + tonumber(ARGV.leaseMs)
@@ -73,8 +76,9 @@ elseif buried > 0 then
   graves = redis.call('ZREVRANGE', KEYS.graves, 0, -1, 'WITHSCORES')
 end
 
-local silent, wish = {}, '0'
+local silent, wish, logging = {}, '0', false
 if asks then
+  logging = redis.call('GET', KEYS.logging) or ''
   wish = redis.call('HGET', KEYS.wish, '') or '0'
   local rows = redis.call('ZRANGE', KEYS.workers, '-inf', alive - tonumber(ARGV.silentMs), 'BYSCORE',
     'LIMIT', 0, 100, 'WITHSCORES')
@@ -87,4 +91,4 @@ if asks then
     silent[#silent + 1] = connections[i] or ''
   end
 end
-return {now, 'noted', redis.call('ZCARD', KEYS.workers), graves, silent, wish}
+return {now, 'noted', redis.call('ZCARD', KEYS.workers), graves, silent, wish, logging}

@@ -4,6 +4,7 @@
  */
 import { graveIn, type DatedGrave } from "./graves.js";
 import { registryKeys } from "../../keys.js";
+import { verbosityIn } from "../../log-setting.js";
 import type { ReportField } from "../../pieces/report.js";
 import type { RedisClient } from "../../../redis/connect.js";
 import { defineScript, integer, list, text, word } from "../../../redis/script.js";
@@ -43,6 +44,8 @@ export interface FleetNews {
   readonly silent: readonly Silent[];
   /** The number of the fleet's wish (`wish.ts`); 0 if there is none, or the worker did not ask. */
   readonly wish: number;
+  /** How much all processes log; undefined if the worker did not ask. */
+  readonly logging: { readonly verbosity: number | undefined } | undefined;
 }
 
 export type BeatAnswer =
@@ -62,18 +65,23 @@ const script = defineScript(
   new URL("./heartbeat.lua", import.meta.url),
   (reply): BeatAnswer => {
     if (!Array.isArray(reply)) return { said: "noted", redisNow: integer(reply), graves: [], news: undefined };
-    const [now, said, living, graves, silent, wish] = list(reply);
+    const [now, said, living, graves, silent, wish, logging] = list(reply);
     const redisNow = integer(now);
     if (word(said, answers) === "unknown") return { said: "unknown", redisNow };
     return {
       said: "noted",
       redisNow,
       graves: datedGraves(list(graves).map(text)),
-      news: { living: integer(living), silent: triples(list(silent).map(text)), wish: Number(text(wish)) },
+      news: {
+        living: integer(living),
+        silent: triples(list(silent).map(text)),
+        wish: Number(text(wish)),
+        logging: logging === null ? undefined : { verbosity: verbosityIn(text(logging)) },
+      },
     };
   },
   {
-    keys: ["workers", "graves", "announcements", "connections", "reports", "wish"],
+    keys: ["workers", "graves", "announcements", "connections", "reports", "wish", "logging"],
     args: ["worker", "leaseMs", "silentMs", "connection", "load", { report: ["field", "figures"] }],
   },
 );

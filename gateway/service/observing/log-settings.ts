@@ -1,10 +1,14 @@
-/** The level of this process's log, in Triton's form. */
+/**
+ * The level of the log, in Triton's form. A change holds for the whole deployment: Redis keeps the
+ * change, and every process takes it over.
+ */
 import { InferenceError } from "#shared/errors.js";
+import { logLevels, type LogLevel } from "#shared/log.js";
+import { changeVerbosity } from "#shared/queue/log-setting.js";
+import type { RedisClient } from "#shared/redis/connect.js";
+import { changeInRedis } from "../../admission/ask-redis.js";
 import type { Caller } from "../caller.js";
 import { needOperator } from "./operators.js";
-
-/** The levels of `BATON_LOG_LEVEL`, from the fewest lines to the most. */
-const levels = ["error", "warn", "info", "debug"] as const;
 
 export interface ShownLog {
   readonly log_file: string;
@@ -23,25 +27,23 @@ export type LogChange = {
   readonly [N in keyof ShownLog]?: ShownLog[N] | (N extends typeof CHANGEABLE ? null : never) | undefined;
 };
 
-export interface ProcessLogTerms {
-  /** The log, whose level a change sets. */
-  readonly log: { level: string };
+export interface LogServiceTerms {
+  readonly redis: RedisClient;
+  readonly level: LogLevel;
   /** Whether a proxy's header says whose a request is. */
   readonly hasTenantHeader: boolean;
 }
 
-export class ProcessLog {
-  readonly #terms: ProcessLogTerms;
-  /** The level with which the process began. */
-  readonly #usual: string;
+export class LogService {
+  readonly #terms: LogServiceTerms;
 
-  constructor(terms: ProcessLogTerms) {
+  constructor(terms: LogServiceTerms) {
     this.#terms = terms;
-    this.#usual = terms.log.level;
   }
 
+  /** @returns the settings of this process, which may begin with another level than others */
   show(): ShownLog {
-    return shownAt(this.#terms.log.level);
+    return shownAt(this.#terms.level.now);
   }
 
   /**
@@ -49,8 +51,8 @@ export class ProcessLog {
    * @returns the settings after the change
    * @throws InferenceError `forbidden`, or `unsupported` for a member that no client can change
    */
-  change(caller: Caller, { log_verbose_level: verbose, ...others }: LogChange): ShownLog {
-    const { log, hasTenantHeader } = this.#terms;
+  async change(caller: Caller, { log_verbose_level: verbose, ...others }: LogChange): Promise<ShownLog> {
+    const { redis, level, hasTenantHeader } = this.#terms;
     needOperator(caller, hasTenantHeader);
     const shown = this.show();
     const other = Object.entries(others).find(
@@ -60,20 +62,17 @@ export class ProcessLog {
       const [name] = other;
       throw new InferenceError("unsupported", `'${name}' cannot be changed here, but ${CHANGEABLE} can`);
     }
-    if (verbose !== undefined) log.level = levelFor(verbose, this.#usual);
+    if (verbose !== undefined) {
+      const verbosity = verbose ?? undefined;
+      await changeInRedis(() => changeVerbosity(redis, verbosity));
+      level.follow(verbosity);
+    }
     return this.show();
   }
 }
 
-/** @param usual the level of the setting */
-export function levelFor(verbose: number | null, usual: string): string {
-  if (verbose === null) return usual;
-  if (verbose > 0) return "debug";
-  return usual === "debug" ? "info" : usual;
-}
-
 export function shownAt(level: string): ShownLog {
-  const rank = levels.findIndex((one) => one === level);
+  const rank = logLevels.findIndex((one) => one === level);
   return {
     log_file: "",
     log_info: rank >= 2,
