@@ -4,7 +4,7 @@
  * these, so this file alone reaches into it; a test reads the window that a client is told.
  */
 import { constants, type Http2Session, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
-import type { Server, ServerInterceptingCallInterface } from "@grpc/grpc-js";
+import type { Metadata, Server, ServerInterceptingCallInterface } from "@grpc/grpc-js";
 import { fixedError } from "#shared/errors.js";
 import type { Arrivals } from "./arrivals.js";
 
@@ -36,6 +36,8 @@ const WINDOW_MS = 60_000;
 /** Time between two looks for such clients and connections, in ms. */
 const LOOK_MS = 5_000;
 
+const AUTHORIZATION = "authorization";
+
 /** Bytes before each message (gRPC over HTTP/2). */
 const MESSAGE_HEAD = 5;
 
@@ -51,6 +53,10 @@ interface Insides {
 interface HttpServer {
   on(event: "session", listener: (session: ServerHttp2Session) => void): void;
   on(event: "stream", listener: (stream: ServerHttp2Stream) => void): void;
+  prependListener(
+    event: "stream",
+    listener: (stream: ServerHttp2Stream, headers: object, flags: number, raw: readonly string[]) => void,
+  ): void;
   on(event: "sessionError", listener: (error: Error) => void): void;
 }
 
@@ -83,6 +89,8 @@ export class Sessions {
   readonly #streams = new Map<ServerHttp2Stream, Coming | undefined>();
   /** The streams with bytes that wait: how many at the last move, and when that was. */
   readonly #unread = new Map<ServerHttp2Stream, { readonly bytes: number; readonly since: number }>();
+  /** Of streams with several headers `authorization`: the values behind the first one. */
+  readonly #further = new WeakMap<ServerHttp2Stream, readonly string[]>();
   /** The streams that had their status at the last look. */
   #answered = new Set<ServerHttp2Stream>();
   readonly #looking: NodeJS.Timeout;
@@ -90,6 +98,10 @@ export class Sessions {
   constructor(server: Server) {
     for (const http2 of (server as unknown as Insides).http2Servers.keys()) {
       http2.on("session", (session) => this.#add(session));
+      http2.prependListener("stream", (stream, _headers, _flags, raw) => {
+        const [, ...further] = raw.filter((_, i) => raw[i - 1] === AUTHORIZATION && i % 2 === 1);
+        if (further.length > 0) this.#further.set(stream, further);
+      });
       http2.on("stream", (stream) => {
         if (!this.#streams.has(stream)) this.#streams.set(stream, undefined);
         stream.once("close", () => this.#forget(stream));
@@ -133,6 +145,12 @@ export class Sessions {
         throw error;
       }
     };
+  }
+
+  /** Adds what Node leaves out of a head: of several headers `authorization` it shows the first. */
+  complete(call: ServerInterceptingCallInterface, metadata: Metadata): void {
+    const { stream } = call as unknown as CallInsides;
+    for (const value of this.#further.get(stream) ?? []) metadata.add(AUTHORIZATION, value);
   }
 
   /** Calls back when the deadline of a call passes, in place of the library's own status. */
