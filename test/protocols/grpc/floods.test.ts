@@ -85,6 +85,23 @@ describe("a client is sent away", () => {
   });
 });
 
+describe("a silent client", () => {
+  const impatient = useFleet({
+    models: ["echo-int32"],
+    direct: true,
+    grpc: true,
+    env: { BATON_GRPC_KEEPALIVE_MS: "1000", BATON_GRPC_KEEPALIVE_TIMEOUT_MS: "1000" },
+  });
+
+  it("that answers no ping is cut, with its open stream", async () => {
+    const socket = await hello(impatient.fleet.gateways[0]?.grpc ?? "");
+    socket.write(frame(HEADERS, END_HEADERS, 1, callHead(STREAM)));
+    const closed = new Promise((resolve) => socket.once("close", resolve));
+    socket.resume();
+    await closed;
+  });
+});
+
 it("a client that lets nothing be sent to it holds up nobody else", async () => {
   const session = connectHttp2(`http://${target()}`, { settings: { initialWindowSize: 0 } });
   session.on("error", () => undefined);
