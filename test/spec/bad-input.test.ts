@@ -67,8 +67,8 @@ describe("bad input costs its sender an error, and nobody else anything", () => 
       const x = `{"name":"x","datatype":"FP32","shape":[1,6],"data":[${Array(6).fill(value).join()}]}`;
       const body = `{"parameters":${parameters},"inputs":[${x}]}`;
       const answer = await fetch(`${served.url}/v2/models/rnn-mixed/infer`, { method: "POST", body });
-      const [, value] = /"name":"y".*?"data":\[([^\]]+)\]/.exec(await answer.text()) ?? [];
-      return Number.isFinite(Number(value)) ? "a number" : value;
+      const [, heard] = /"name":"y".*?"data":\[([^\]]+)\]/.exec(await answer.text()) ?? [];
+      return Number.isFinite(Number(heard)) ? "a number" : heard;
     };
     const both = (own: string, start = false) => Promise.all([hear(1, own, start), hear(2, "0.5", start)]);
     expect(await both("0.5", true)).toEqual(["a number", "a number"]);

@@ -106,8 +106,9 @@ it(
     const client = new GrpcClient(gateways[0]?.grpc ?? "");
     let over = false;
     let done = 0;
+    const isOver = () => over;
     const reader = async (i: number): Promise<void> => {
-      for (let round = 0; round === 0 || !over; round++) {
+      for (let round = 0; round === 0 || !isOver(); round++) {
         await read(client, nth(sentences, i + round * 5), `${i}/${round}`);
         done++;
       }

@@ -16,7 +16,7 @@ export const END_HEADERS = 4;
 /** Bytes before the payload of a frame. */
 const HEAD = 9;
 
-export function frame(type: number, flags: number, stream: number, payload = Buffer.alloc(0)): Buffer {
+export function frame(type: number, flags: number, stream: number, payload: Buffer = Buffer.alloc(0)): Buffer {
   const head = Buffer.alloc(HEAD);
   head.writeUIntBE(payload.length, 0, 3);
   head.writeUInt8(type, 3);
@@ -58,17 +58,21 @@ const PREFACE = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 export function adding(target: string, fields: readonly (readonly [string, string])[]): Duplex {
   const [host = "", port = ""] = target.split(":");
   const socket = connect(Number(port), host);
-  let waiting = Buffer.alloc(0);
+  let waiting: Buffer = Buffer.alloc(0);
   let prefaced = false;
   const outgoing = new Transform({
     transform(bytes: Buffer, _, done) {
       waiting = Buffer.concat([waiting, bytes]);
-      if (!prefaced && waiting.length >= PREFACE.length) {
+      if (!prefaced) {
+        if (waiting.length < PREFACE.length) {
+          done();
+          return;
+        }
         this.push(waiting.subarray(0, PREFACE.length));
         waiting = waiting.subarray(PREFACE.length);
         prefaced = true;
       }
-      while (prefaced && waiting.length >= HEAD && waiting.length >= HEAD + waiting.readUIntBE(0, 3)) {
+      while (waiting.length >= HEAD && waiting.length >= HEAD + waiting.readUIntBE(0, 3)) {
         const payload = waiting.subarray(HEAD, HEAD + waiting.readUIntBE(0, 3));
         const [type, flags, stream] = [waiting.readUInt8(3), waiting.readUInt8(4), waiting.readUInt32BE(5)];
         const more = type === HEADERS ? headerBlock(fields) : Buffer.alloc(0);
@@ -83,7 +87,7 @@ export function adding(target: string, fields: readonly (readonly [string, strin
 }
 
 /** A connection that has said hello, with settings if any: pairs of an id and a value. */
-export async function hello(target: string, settings = Buffer.alloc(0)): Promise<Socket> {
+export async function hello(target: string, settings: Buffer = Buffer.alloc(0)): Promise<Socket> {
   const [host = "", port = ""] = target.split(":");
   const socket = connect(Number(port), host);
   socket.on("error", () => undefined);
@@ -98,7 +102,7 @@ export async function hello(target: string, settings = Buffer.alloc(0)): Promise
  * the connection.
  */
 export function dismissed(socket: Socket): Promise<"told" | "closed"> {
-  let bytes = Buffer.alloc(0);
+  let bytes: Buffer = Buffer.alloc(0);
   return new Promise((resolve) => {
     socket.once("close", () => resolve("closed"));
     socket.on("data", (piece: Buffer) => {
@@ -113,9 +117,9 @@ export function dismissed(socket: Socket): Promise<"told" | "closed"> {
 
 /** Sends as fast as the connection takes it, until the other side wants no more, and leaves. */
 export async function flood(socket: Socket, next: () => Buffer): Promise<void> {
-  let isOver = false;
-  const end = dismissed(socket).then(() => (isOver = true));
-  while (!isOver) {
+  const over = new AbortController();
+  const end = dismissed(socket).then(() => over.abort());
+  while (!over.signal.aborted) {
     if (!socket.write(next())) await Promise.race([new Promise((resolve) => socket.once("drain", resolve)), end]);
     await new Promise((resolve) => setImmediate(resolve));
   }
