@@ -5,6 +5,7 @@ import { afterAll, describe, expect, it } from "vitest";
 import { streamAccess, unaryMethods, type Access } from "../../gateway/doors/grpc/methods.js";
 import { newKey } from "../../gateway/auth/key.js";
 import { hasScope, scopes, usualScopes, type Scope } from "../../gateway/auth/owner/scopes.js";
+import { adding } from "../protocols/grpc/frames.js";
 import { GrpcClient, HEALTH, int32s, parameters, type Message } from "../protocols/grpc/client.js";
 import { useKeyedFleet, type Key } from "./keyed.js";
 
@@ -76,6 +77,34 @@ it("a call without a good key is refused at its head, before any of its message 
   const [headers] = (await once(stream, "response")) as [Record<string, string>];
   expect(headers["grpc-status"]).toBe(String(UNAUTHENTICATED));
   session.destroy();
+});
+
+it("a call with two credentials is refused, whichever comes first", async () => {
+  const good = `Bearer ${(await fleet.make({ scopes: usualScopes })).text}`;
+  const target = fleet.served.fleet.gateways[0]?.grpc ?? "";
+  const statusWith = async (first: string, more: readonly (readonly [string, string])[]) => {
+    const session = connect(`http://${target}`, { createConnection: () => adding(target, more) });
+    const stream = session.request({
+      ":method": "POST",
+      ":path": "/inference.GRPCInferenceService/ServerMetadata",
+      "content-type": "application/grpc",
+      te: "trailers",
+      authorization: first,
+    });
+    stream.end(Buffer.alloc(5));
+    let status = "";
+    for (const event of ["response", "trailers"]) {
+      stream.on(event, (headers: Record<string, string>) => (status ||= headers["grpc-status"] ?? ""));
+    }
+    await once(stream.resume(), "close");
+    session.destroy();
+    return Number(status);
+  };
+  const bad = `Bearer ${newKey().text}`;
+  expect(await statusWith(good, [["x-other", bad]])).toBe(0);
+  const INVALID_ARGUMENT = 3;
+  expect(await statusWith(good, [["authorization", bad]])).toBe(INVALID_ARGUMENT);
+  expect(await statusWith(bad, [["authorization", good]])).toBe(INVALID_ARGUMENT);
 });
 
 describe("a key", () => {

@@ -17,7 +17,7 @@ import { GatewayFront, type FrontHooks } from "./gateway-front.js";
 import { blocksOf, pages } from "./pages.js";
 import { runPasted } from "./pasted.js";
 
-const demo = ["simple", "accumulate", "word-lstm", "tale-gpt", "my_lstm_model"];
+const demo = ["simple", "accumulate", "word-lstm", "letter-lstm", "tale-gpt", "my_lstm_model"];
 /** The commands of each page. A page that is not here has none. */
 const COMMANDS: Readonly<Record<string, number>> = {
   "README.md": 6,
@@ -25,7 +25,7 @@ const COMMANDS: Readonly<Record<string, number>> = {
   "docs/command-line.md": 1,
   "docs/jobs.md": 3,
   "docs/keys.md": 5,
-  "docs/models.md": 3,
+  "docs/models.md": 4,
   "docs/sequences.md": 2,
   "docs/streams.md": 3,
   "docs/webhooks.md": 2,
@@ -43,13 +43,14 @@ describe("the first requests", () => {
     return runPasted(["sh", "-e"], block, served.url);
   };
 
-  it("are twenty-five, two of them in the demo with audio, and the starts stand before them", () => {
+  it("are twenty-six, two of them in the demo with audio, and the starts stand before them", () => {
     const commands = pages.map(({ path }) => [path, blocksOf("sh", path).length] as const);
     expect(Object.fromEntries(commands.filter(([, count]) => count > 0))).toEqual(COMMANDS);
-    expect(Object.values(COMMANDS).reduce((sum, count) => sum + count)).toBe(2 + 25);
+    expect(Object.values(COMMANDS).reduce((sum, count) => sum + count)).toBe(2 + 26);
     expect(blocksOf("sh", "docs/models.md").map((block) => block.includes("infra/demos/silero-vad"))).toEqual([
       true,
       true,
+      false,
       false,
     ]);
     expect(blocksOf("sh", "README.md")[0]).toBe("npm start\n");
@@ -190,6 +191,10 @@ describe("the first requests", () => {
       model_name: "my_lstm_model",
       parameters: { sequence_step: 1 },
     });
+  });
+
+  it("write a sentence letter by letter, in one request", async () => {
+    expect(await paste("docs/models.md", 3)).toMatch(/^Mira the brave fox lives with [A-Z][a-z]+ [a-z ]+\.\n$/);
   });
 
   it("show the fleet", async () => {

@@ -2,10 +2,15 @@ import { describe, expect, it } from "vitest";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { ask, input, step } from "./ask.js";
 
-const models = ["picky", "grow", "chain", "accumulate", "simple", "broken-onnx", "broken-config", "broken-shape"];
+const broken = ["broken-onnx", "broken-config", "broken-shape"];
+const models = ["picky", "grow", "chain", "accumulate", "simple", "bytes-memory", "rnn-mixed", ...broken];
 
 describe("bad input costs its sender an error, and nobody else anything", () => {
-  const served = useFleet({ models, serving: ["picky", "grow", "chain", "accumulate", "simple"] });
+  const served = useFleet({
+    models,
+    serving: models.filter((model) => !model.startsWith("broken-")),
+    env: { BATON_MAX_STATE_BYTES: "2000", BATON_SEQUENCE_BACKLOG: "4" },
+  });
 
   it("fails the one bad row of a batch, and answers its 15 neighbours", async () => {
     const rows = Array.from({ length: 16 }, (_, i) => (i === 7 ? 1_000_000 : i % 4));
@@ -42,6 +47,51 @@ describe("bad input costs its sender an error, and nobody else anything", () => 
     expect(undisturbed.outputs).toEqual(first.outputs);
     const second = await ask(served.url, "chain", step(5, 2, { end: true }));
     expect(second.outputs).toEqual((await ask(served.url, "chain", step(6, 2, { end: true }))).outputs);
+  });
+
+  it("keeps the old state of a sequence whose step leaves one that is too large", async () => {
+    const remember = (text: string, start = false) =>
+      ask(served.url, "bytes-memory", {
+        parameters: { sequence_id: "s", sequence_start: start },
+        inputs: [input("TEXT", "BYTES", [1, 1], [text]), input("PICK", "BOOL", [1, 1], [false])],
+      });
+    await remember("first", true);
+    expect(await remember("x".repeat(2_000))).toMatchObject({ status: 500, code: "state_too_large" });
+    expect((await remember("second")).outputs["PREVIOUS"]).toEqual(["first"]);
+  });
+
+  it("keeps a state that is not a number to its own sequence", async () => {
+    /** The answer as it is printed, since JSON proper has no NaN. */
+    const hear = async (id: number, value: string, start = false) => {
+      const parameters = JSON.stringify({ sequence_id: id, sequence_start: start });
+      const x = `{"name":"x","datatype":"FP32","shape":[1,6],"data":[${Array(6).fill(value).join()}]}`;
+      const body = `{"parameters":${parameters},"inputs":[${x}]}`;
+      const answer = await fetch(`${served.url}/v2/models/rnn-mixed/infer`, { method: "POST", body });
+      const [, heard] = /"name":"y".*?"data":\[([^\]]+)\]/.exec(await answer.text()) ?? [];
+      return Number.isFinite(Number(heard)) ? "a number" : heard;
+    };
+    const both = (own: string, start = false) => Promise.all([hear(1, own, start), hear(2, "0.5", start)]);
+    expect(await both("0.5", true)).toEqual(["a number", "a number"]);
+    expect(await both("NaN")).toEqual(["NaN", "a number"]);
+    expect(await both("0.5")).toEqual(["NaN", "a number"]);
+    expect(await both("0.5", true)).toEqual(["a number", "a number"]);
+  });
+
+  it("lets as many steps of a sequence wait as may, and refuses more", async () => {
+    await ask(served.url, "chain", step(41, 1, { start: true }));
+    for (const worker of served.fleet.workers) worker.freeze();
+    // One step is with the worker, and four wait behind it.
+    const asked = Array.from({ length: 10 }, () => ask(served.url, "chain", step(41, 1)));
+    let refused = 0;
+    for (const one of asked) void one.then(({ status }) => (refused += Number(status === 429)));
+    try {
+      await expect.poll(() => refused).toBe(5);
+    } finally {
+      for (const worker of served.fleet.workers) worker.thaw();
+    }
+    const codes = (await Promise.all(asked)).map(({ code }) => code ?? "answered");
+    expect(codes.filter((code) => code === "answered")).toHaveLength(5);
+    expect(codes.filter((code) => code === "sequence_backlog")).toHaveLength(5);
   });
 
   it("wants START on the first step, and after END", async () => {

@@ -12,7 +12,7 @@ import { input } from "./ask.js";
 
 const repository = mkdtempSync(join(tmpdir(), "baton-decoupled-"));
 afterAll(() => rmSync(repository, { recursive: true }));
-const models = ["tells", "tells-later", "tells-slowly", "tells-in-order", "answers-once"];
+const models = ["tells", "tells-later", "tells-slowly", "tells-in-order", "answers-once", "square_int32"];
 makeModels(repository, Object.fromEntries(Object.entries(iterating).filter(([name]) => models.includes(name))));
 const withSteps = ["tells-twice", "tells-twice-slowly", "tells-some"] as const;
 makeEnsembles(repository, Object.fromEntries(withSteps.map((name) => [name, ensembles[name] ?? ""])));
@@ -244,5 +244,82 @@ describe("an ensemble with a decoupled step", () => {
   it("sends events over HTTP", async () => {
     const flat = await events("/v2/models/tells-twice/generate_stream", { N: 3 });
     expect(flat.map(({ OUT: out }) => out)).toEqual(twice(3));
+
+/** The cases of Triton's `qa/L0_decoupled`, whose models need a backend of their own. */
+describe("square_int32, which gives the answer n for n times", () => {
+  const squaring = (n: number, id: string, given: Parameters<typeof parameters>[0] = {}): Message => ({
+    model_name: "square_int32",
+    id,
+    inputs: [{ name: "IN", datatype: "INT32", shape: [1, 1], contents: { int_contents: [n] } }],
+    parameters: parameters(given),
+  });
+  const squaresIn = (messages: readonly Message[]) =>
+    messages.map((message) => {
+      expect(message["error_message"]).toBe("");
+      return answerIn(message).raw_output_contents[0]?.readInt32LE();
+    });
+  const square = (n: number): number[] => Array.from({ length: n }, () => n);
+  const idOf = (message: Message) => (message["infer_response"] as Message)["id"];
+  const finalEach = { triton_enable_empty_final_response: true };
+
+  /** Asks for all of `sizes` on one stream, and expects the answers of each under its id. */
+  async function askTogether(sizes: readonly number[]): Promise<readonly Message[]> {
+    const stream = client().stream();
+    sizes.forEach((n, i) => stream.send(squaring(n, String(i))));
+    const messages = await stream.finish();
+    for (const [i, n] of sizes.entries()) {
+      const own = messages.filter((message) => idOf(message) === String(i));
+      expect([squaresIn(own), finalsIn(own)]).toEqual([square(n), square(n).map((_, at) => at === n - 1)]);
+    }
+    return messages;
+  }
+
+  it.each([0, 1, 5])("answers one request and five requests for %i", async (n) => {
+    expect(await askTogether([n])).toHaveLength(n);
+    expect(await askTogether([n, n, n, n, n])).toHaveLength(5 * n);
+  });
+
+  it("answers many requests for different counts at once", async () => {
+    const sizes = Array.from({ length: 40 }, (_, i) => (i * 7) % 23);
+    await askTogether(sizes);
+  });
+
+  it("lets the answers of a short request overtake those of a long one", async () => {
+    const stream = client().stream();
+    stream.send(squaring(999, "long"));
+    await stream.received(1);
+    stream.send(squaring(2, "short"));
+    const answers = (id: string) => stream.messages.filter((message) => idOf(message) === id);
+    await expect.poll(() => answers("short").length, { interval: 1 }).toBe(2);
+    expect(finalsIn(answers("long"))).not.toContain(true);
+    stream.call.cancel();
+  });
+
+  it("ends each request by the final flag, by a message of its own only without an answer", async () => {
+    const stream = client().stream();
+    for (const n of [3, 0, 1]) stream.send(squaring(n, String(n), finalEach));
+    const messages = await stream.finish();
+    const ended = (id: string) => {
+      const own = messages.filter((message) => idOf(message) === id);
+      return [squaresIn(own), finalsIn(own)];
+    };
+    expect([ended("3"), ended("0"), ended("1")]).toEqual([
+      [square(3), [false, false, true]],
+      [[undefined], [true]],
+      [[1], [true]],
+    ]);
+  });
+
+  it("refuses a wrong shape in the stream, which goes on", async () => {
+    const stream = client().stream();
+    const contents = { int_contents: [1, 2] };
+    const wide = { model_name: "square_int32", inputs: [{ name: "IN", datatype: "INT32", shape: [1, 2], contents }] };
+    stream.send(wide);
+    const [refused] = await stream.received(1);
+    expect(refused?.["error_message"]).toContain(
+      "unexpected shape for input 'IN' for model 'square_int32'. Expected [-1,1], got [1,2]",
+    );
+    stream.send(squaring(2, "2"));
+    expect(squaresIn((await stream.finish()).slice(1))).toEqual([2, 2]);
   });
 });

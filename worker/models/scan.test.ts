@@ -155,6 +155,12 @@ describe("scanRepository", () => {
     ]);
   });
 
+  it("takes the file that default_model_filename names", async () => {
+    const text = "backend: 'onnxruntime' default_model_filename: 'own.onnx'";
+    await given({ "m/config.pbtxt": text, "m/1/model.onnx": "", "m/1/own.onnx": "" });
+    expect(fileOf(await found())).toEqual([{ version: "1", file: join(repository, "m/1/own.onnx") }]);
+  });
+
   it("fails a version whose file is missing, alone", async () => {
     await given({ "m/config.pbtxt": "version_policy { all { } }", "m/1/model.onnx": "", "m/2/": "" });
     expect(fileOf(await found())).toEqual([

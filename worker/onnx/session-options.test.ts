@@ -41,6 +41,17 @@ describe("the options of a session", () => {
   });
 
   it.each([
+    [-1, "basic"],
+    [0, "all"],
+    [1, "extended"],
+    [2, "disabled"],
+  ])("optimise the graph, with level %i, as '%s'", (level, words) => {
+    const optimization = { priority: "PRIORITY_DEFAULT", graph: { level } } as const;
+    const options = { gather_kernel_buffer_threshold: 0, eager_batching: false, ...optimization };
+    expect(configuredOptions(1, 1, { parameters: {}, optimization: options }).graphOptimization).toBe(words);
+  });
+
+  it.each([
     ["true", true],
     ["On", true],
     ["1", true],

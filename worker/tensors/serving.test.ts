@@ -44,6 +44,21 @@ describe("batch limits", () => {
   });
 });
 
+describe("a control", () => {
+  it.each([
+    ["int32_false_true: [ 3, -4 ]", "INT32", Int32Array.of(3), Int32Array.of(-4)],
+    ["fp32_false_true: [ 0.5, 1.5 ]", "FP32", Float32Array.of(0.5), Float32Array.of(1.5)],
+    ["bool_false_true: [ false, true ]", "BOOL", Uint8Array.of(0), Uint8Array.of(1)],
+    ["bool_false_true: [ true, false ]", "BOOL", Uint8Array.of(1), Uint8Array.of(0)],
+  ])("has the values of %s", (values, datatype, no, yes) => {
+    const control = `control_input { name: 'S' control { kind: CONTROL_SEQUENCE_START ${values} } }`;
+    const config = configOf(`sequence_batching { ${control} }`);
+    expect(servingOf(config, none, { initialStates: new Map(), constants: [] }).controls).toEqual([
+      { kind: "start", tensor: "S", datatype, values: { no: Buffer.from(no.buffer), yes: Buffer.from(yes.buffer) } },
+    ]);
+  });
+});
+
 describe("an initial state", () => {
   const state = (initial: string): string =>
     `sequence_batching { state { input_name: 'S' output_name: 'T' data_type: TYPE_INT32 dims: [ -1, 2 ] ${initial} } }`;

@@ -56,6 +56,7 @@ export function opener(
       start: (next) =>
         next({
           onReceiveMetadata(metadata, proceed) {
+            sessions.complete(call, metadata);
             const opened = new Exchange(others, path, metadata, call.getConnectionInfo().remoteAddress);
             exchange = opened;
             exchanges.set(metadata, opened);

@@ -10,7 +10,7 @@ import {
   type ServerHttp2Session,
   type ServerHttp2Stream,
 } from "node:http2";
-import type { Server, ServerInterceptingCallInterface } from "@grpc/grpc-js";
+import type { Metadata, Server, ServerInterceptingCallInterface } from "@grpc/grpc-js";
 import { fixedError } from "#shared/errors.js";
 import type { Arrivals } from "./arrivals.js";
 import { callAt, takeFarTimeout } from "./deadline.js";
@@ -43,6 +43,8 @@ const WINDOW_MS = 60_000;
 /** Time between two looks for such clients and connections, in ms. */
 const LOOK_MS = 5_000;
 
+const AUTHORIZATION = "authorization";
+
 /** Bytes before each message (gRPC over HTTP/2). */
 const MESSAGE_HEAD = 5;
 
@@ -58,7 +60,10 @@ interface Insides {
 interface HttpServer {
   on(event: "session", listener: (session: ServerHttp2Session) => void): void;
   on(event: "stream", listener: (stream: ServerHttp2Stream) => void): void;
-  prependListener(event: "stream", listener: (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => void): void;
+  prependListener(
+    event: "stream",
+    listener: (stream: ServerHttp2Stream, headers: IncomingHttpHeaders, flags: number, raw: readonly string[]) => void,
+  ): void;
   on(event: "sessionError", listener: (error: Error) => void): void;
 }
 
@@ -93,6 +98,8 @@ export class Sessions {
   readonly #unread = new Map<ServerHttp2Stream, { readonly bytes: number; readonly since: number }>();
   /** The deadlines that the library cannot keep, on the clock of `Date.now()`. */
   readonly #far = new WeakMap<ServerHttp2Stream, number>();
+  /** Of streams with several headers `authorization`: the values behind the first one. */
+  readonly #further = new WeakMap<ServerHttp2Stream, readonly string[]>();
   /** The streams that had their status at the last look. */
   #answered = new Set<ServerHttp2Stream>();
   readonly #looking: NodeJS.Timeout;
@@ -101,9 +108,11 @@ export class Sessions {
     for (const http2 of (server as unknown as Insides).http2Servers.keys()) {
       http2.on("session", (session) => this.#add(session));
       // Before the library reads the head.
-      http2.prependListener("stream", (stream, headers) => {
+      http2.prependListener("stream", (stream, headers, _flags, raw) => {
         const farMs = takeFarTimeout(headers);
         if (farMs !== undefined) this.#far.set(stream, Date.now() + farMs);
+        const [, ...further] = raw.filter((_, i) => raw[i - 1] === AUTHORIZATION && i % 2 === 1);
+        if (further.length > 0) this.#further.set(stream, further);
       });
       http2.on("stream", (stream) => {
         if (!this.#streams.has(stream)) this.#streams.set(stream, undefined);
@@ -148,6 +157,12 @@ export class Sessions {
         throw error;
       }
     };
+  }
+
+  /** Adds what Node leaves out of a head: of several headers `authorization` it shows the first. */
+  complete(call: ServerInterceptingCallInterface, metadata: Metadata): void {
+    const { stream } = call as unknown as CallInsides;
+    for (const value of this.#further.get(stream) ?? []) metadata.add(AUTHORIZATION, value);
   }
 
   /** Calls back when the deadline of a call passes, in place of the library's own status. */

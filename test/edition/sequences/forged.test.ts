@@ -22,7 +22,11 @@ function remembering(folder: string): string[] {
 }
 const all = [...remembering("infra/models"), ...remembering("test/fixtures/models")];
 const isGenerator = (name: string): boolean => /^gen-|^tale-/.test(name);
-const sequenceModels = all.filter((name) => ownConfig(name)?.includes("sequence_batching") === true);
+/** Not those with many answers, which `infer` refuses. */
+const sequenceModels = all.filter((name) => {
+  const config = ownConfig(name) ?? "";
+  return config.includes("sequence_batching") && !config.includes("decoupled: true");
+});
 const generators = all.filter(isGenerator);
 
 const served = useFleet({

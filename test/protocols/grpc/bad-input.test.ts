@@ -5,7 +5,7 @@ import { connect } from "node:net";
 import { once } from "node:events";
 import { afterAll, describe, expect, it } from "vitest";
 import { useFleet } from "../../support/fleet/use-fleet.js";
-import { GrpcClient, int32s, parameters, type Answer, type Message } from "./client.js";
+import { asMessage, GrpcClient, int32s, parameters, type Answer, type Message } from "./client.js";
 
 const running = useFleet({
   models: ["echo-int32", "echo-fp16", "echo-bytes", "accumulate", "gen-mha"],
@@ -131,6 +131,12 @@ describe("a message that is refused", () => {
       const answer = await client().callBytes(INFER, bytes);
       expect([answer.status, answer.details]).toEqual([3, "the message is no valid protocol buffer"]);
     }
+  });
+
+  it("never for a field of a later version, which is passed over", async () => {
+    const unknown = Buffer.from("f83f01", "hex");
+    const answer = await client().callBytes(INFER, Buffer.concat([asMessage("ModelInfer", echo()), unknown]));
+    expect(answer.status).toBe(0);
   });
 
   it("a text that is cut inside a character, in a call and in a stream", async () => {

@@ -81,6 +81,27 @@ describe("limits", () => {
     expect(statusesIn(reply)).toEqual([413]);
   });
 
+  it("hold where nothing reads the body, whose bytes are no next request", async () => {
+    const target = "/v2/none";
+    const chunk = good.repeat(Math.ceil(70_000 / good.length));
+    const size = Buffer.byteLength(chunk).toString(16);
+    const head = (more: string) => `POST ${target} HTTP/1.1\r\nHost: h\r\n${more}\r\n\r\n`;
+    const bodies = [
+      head(`Content-Length: ${chunk.length}`) + chunk,
+      `${head("Transfer-Encoding: chunked")}${`${size}\r\n${chunk}\r\n`.repeat(4)}0\r\n\r\n`,
+    ];
+    for (const bytes of bodies) {
+      const replies = await rawExchange(gateway.port, bytes + rawGet("/v2/health/live", ["Connection: close"]));
+      expect(statusesIn(replies)[0]).toBe(404);
+      expect(
+        statusesIn(replies)
+          .slice(1)
+          .filter((status) => status !== 200),
+      ).toEqual([]);
+      expect(gateway.admitted).toEqual([]);
+    }
+  });
+
   it("leave the connection to the next request", async () => {
     const refused = post(["Content-Length: 2"], "[]");
     const replies = await rawExchange(gateway.port, refused + good, /"outputs"/);
@@ -114,6 +135,26 @@ describe("limits", () => {
     expect(reply).toContain('"code":"request_timeout"');
     expect(Date.now() - begun).toBeGreaterThan(9_000);
   });
+});
+
+it("answers others beside a thousand clients that send slowly", async () => {
+  const halves = [`POST ${path} HTTP/1.1\r\nHost: h\r\n`, post(["Content-Length: 1000"], "{")];
+  const slow = await Promise.all(
+    Array.from(
+      { length: 1_000 },
+      (_, i) =>
+        new Promise<Socket>((resolve, reject) => {
+          const socket = connect(gateway.port, "127.0.0.1", () =>
+            socket.write(halves[i % 2] ?? "", () => resolve(socket)),
+          );
+          socket.once("error", reject);
+        }),
+    ),
+  );
+  const answers = await Promise.all(Array.from({ length: 20 }, () => exchange(`${gateway.url}${path}`, body)));
+  expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
+  expect(slow.filter(({ destroyed }) => destroyed)).toEqual([]);
+  for (const socket of slow) socket.destroy();
 });
 
 describe("a connection", () => {

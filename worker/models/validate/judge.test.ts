@@ -3,37 +3,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { judge } from "./judge.js";
-import type { Message } from "../pbtxt/message.js";
 import { scanRepository } from "../scan.js";
 import { modelConfig } from "../pbtxt/schema.js";
 import { parseTextFormat } from "../pbtxt/text-format.js";
-import { Verdict, verdicts, type Verdicts } from "./verdicts.js";
 
 const judged = (text: string): string[] => judge(parseTextFormat(modelConfig, Buffer.from(text), "config.pbtxt"));
-
-/** Every field of a configuration; a message with a verdict of its own is one field. */
-function fieldsOf(message: Message, table: Verdicts, path = ""): string[] {
-  return [...message.fields].flatMap(([name, { type }]) => {
-    const verdict = table[name];
-    const isMessage = typeof type === "object" && type.kind === "message" && type.fields.size > 0;
-    if (!isMessage || verdict === undefined || verdict instanceof Verdict) return [path + name];
-    return fieldsOf(type, verdict, `${path}${name}.`);
-  });
-}
-
-function fieldsWithVerdict(table: Verdicts, path = ""): string[] {
-  return Object.entries(table).flatMap(([name, verdict]) =>
-    verdict instanceof Verdict ? [path + name] : fieldsWithVerdict(verdict, `${path}${name}.`),
-  );
-}
-
-describe("the table of verdicts", () => {
-  it("has one for every field of the schema, and for nothing else", () => {
-    const fields = fieldsOf(modelConfig, verdicts);
-    expect(fields.length).toBeGreaterThan(90);
-    expect(fieldsWithVerdict(verdicts).sort()).toEqual(fields.sort());
-  });
-});
 
 describe("judge", () => {
   it.each([

@@ -197,6 +197,7 @@ export const verdicts: Verdicts = {
   model_metrics: { metric_control: obeyed },
 };
 
+const tensorRt = "it is for TensorRT alone";
 const isOne = (value: unknown): boolean => value === 1;
 const ownEngine = "Baton's own engine runs every generator";
 const ownBatches = "a generator runs all the requests that it has together";
@@ -211,14 +212,19 @@ export const generatorVerdicts: Verdicts = {
   version_policy: warned("a generator's folder has one version"),
   input: {
     ...input,
+    format: refused("a text is no image"),
     reshape: refused("a text has one shape"),
+    is_shape_tensor: refused(tensorRt),
     allow_ragged_batch: refused("a generator runs texts of any lengths together"),
     optional: refused("a request of a generator has a text"),
+    is_non_linear_format_io: refused(tensorRt),
   },
   output: {
     ...output,
     reshape: refused("a text has one shape"),
     label_filename: needless("a text has no classes, so a request for them is refused"),
+    is_shape_tensor: refused(tensorRt),
+    is_non_linear_format_io: refused(tensorRt),
   },
   instance_group: {
     ...instanceGroup,
