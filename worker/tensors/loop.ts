@@ -13,7 +13,7 @@ import { retrying, within } from "#shared/retry.js";
 import { passed } from "#shared/stages.js";
 import type { Exclusive } from "../lane/exclusive.js";
 import type { Closing } from "../lane/counts.js";
-import type { Batching, Held } from "../lane/holdings.js";
+import type { Batching, Gathering, Held } from "../lane/holdings.js";
 import type { LaneContext, LaneWork } from "../lane/lane.js";
 import { nameOf, settle, settledTogether, type Settled } from "../lane/settle.js";
 import { Begin } from "./begin.js";
@@ -109,10 +109,22 @@ export class TensorWork implements LaneWork {
   room(): number {
     const { limits, candidates, iteration } = this.#model;
     const { holdings } = this.#context;
-    const most = Math.max(1, limits.maxBatchSize) * this.#instances.length;
+    const batches = Math.max(1, limits.maxBatchSize) * this.#instances.length;
+    // With the turn, a worker reads a single batch of the largest preferred size.
+    const most = this.gathering() === undefined ? batches : (limits.preferred.at(-1) ?? batches);
     const staged = this.#instances.reduce((sum, { posted }) => sum + (posted[1]?.batch.length ?? 0), 0);
     const room = most - (iteration === undefined ? holdings.waiting.length + staged : holdings.size);
     return candidates === undefined ? room : Math.min(room, candidates - holdings.size);
+  }
+
+  /** A worker that is alone needs no turns, and neither do batches that wait for no request. */
+  gathering(): Gathering | undefined {
+    const { limits, iteration } = this.#model;
+    const { holdings, living } = this.#context;
+    if (limits.maxDelayMs === 0 || limits.preferred.length === 0 || iteration !== undefined) return undefined;
+    if (living() < 2) return undefined;
+    const isBusy = this.#instances.every(({ posted }) => posted.length > 0);
+    return isBusy && holdings.countAt("waiting") === 0 ? "busy" : "ready";
   }
 
   suspectRoom(): number {
