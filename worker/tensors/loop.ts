@@ -110,19 +110,21 @@ export class TensorWork implements LaneWork {
     const { limits, candidates, iteration } = this.#model;
     const { holdings } = this.#context;
     const batches = Math.max(1, limits.maxBatchSize) * this.#instances.length;
-    // With the turn, a worker reads a single batch of the largest preferred size.
-    const most = this.gathering() === undefined ? batches : (limits.preferred.at(-1) ?? batches);
+    // Beside others, a worker with the turn reads a single batch of the largest preferred size.
+    const gathering = this.gathering();
+    const isShared = gathering === "ready" || gathering === "busy";
+    const most = isShared ? (limits.preferred.at(-1) ?? batches) : batches;
     const staged = this.#instances.reduce((sum, { posted }) => sum + (posted[1]?.batch.length ?? 0), 0);
     const room = most - (iteration === undefined ? holdings.waiting.length + staged : holdings.size);
     return candidates === undefined ? room : Math.min(room, candidates - holdings.size);
   }
 
-  /** A worker that is alone needs no turns, and neither do batches that wait for no request. */
+  /** Batches that wait for no request need no turns. */
   gathering(): Gathering | undefined {
     const { limits, iteration } = this.#model;
     const { holdings, living } = this.#context;
     if (limits.maxDelayMs === 0 || limits.preferred.length === 0 || iteration !== undefined) return undefined;
-    if (living() < 2) return undefined;
+    if (living() < 2) return "alone";
     const isBusy = this.#instances.every(({ posted }) => posted.length > 0);
     return isBusy && holdings.countAt("waiting") === 0 ? "busy" : "ready";
   }
