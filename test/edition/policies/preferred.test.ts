@@ -41,7 +41,7 @@ describe.each([
   const held = async (): Promise<number> => {
     const keys = await served.redis.keys("ready:*");
     const pending = await Promise.all(keys.map((key) => served.redis.xpending(key, "workers")));
-    return pending.reduce<number>((sum, said) => sum + Number((said as unknown[])[0]), 0);
+    return pending.reduce<number>((sum, said) => sum + Number(said[0]), 0);
   };
   const send = (): Promise<Said> =>
     ask(
