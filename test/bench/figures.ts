@@ -5,6 +5,7 @@
 import { parts } from "./support/fleet.js";
 import { median, ratio, type Wanted } from "./support/statistics.js";
 import { OFFERED, type FleetResult, type StepRound } from "./steps/scenarios.js";
+import { batchingFigures, type BatchingRound } from "./batching/scenarios.js";
 import { cacheFigures, type CacheRound } from "./cache/scenarios.js";
 import { grpcFigures, type GrpcRound } from "./grpc/scenarios.js";
 import { hotFigures } from "./hot/figures.js";
@@ -111,7 +112,8 @@ export type Round = StepRound &
   NeighboursRound &
   ObserveRound &
   GrpcRound &
-  CacheRound;
+  CacheRound &
+  BatchingRound;
 
 export function figures(rounds: readonly Partial<Round>[]): Figure[] {
   const others = [
@@ -122,6 +124,7 @@ export function figures(rounds: readonly Partial<Round>[]): Figure[] {
     ...observeFigures,
     ...grpcFigures,
     ...cacheFigures,
+    ...batchingFigures,
   ];
   return figuresOf<Round>([...stepFigures, ...stagesFigures, ...streamFigures, ...others], rounds);
 }

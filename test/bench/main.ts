@@ -7,6 +7,7 @@
  * what a tenant notices of another that floods, which `--only neighbours` measures by itself.
  * `--only observe` measures what metrics, traces and the access log cost, `--only grpc` what gRPC
  * costs beside HTTP, and `--only cache` what an answer of the response cache costs beside a run.
+ * `--only batching` measures the batches of 1, 2 and 8 workers beside Triton's rule.
  * `--only stages` says where the time of a step goes, and `--only hot --against FOLDER` measures
  * this build beside the build of another checkout.
  */
@@ -20,6 +21,7 @@ import type { ReferenceJob } from "./bare/reference.js";
 import { runChild } from "./support/child.js";
 import { chosen, runRounds } from "./support/rounds.js";
 import { figures, printFigures, type Round } from "./figures.js";
+import { batchingDetails, batchingNames, batchingScenarios, type BatchingRound } from "./batching/scenarios.js";
 import { cacheNames, cacheScenarios, type CacheRound } from "./cache/scenarios.js";
 import { grpcNames, grpcScenarios, type GrpcRound } from "./grpc/scenarios.js";
 import { hotNames, hotScenarios, type HotRound } from "./hot/scenarios.js";
@@ -58,6 +60,7 @@ const names = chosen(options.only.replace(/\bowners\b/, "owners,neighbours"), {
   observe: observeNames,
   grpc: grpcNames,
   cache: cacheNames,
+  batching: batchingNames,
 });
 
 // Leaving by `exit` ends every started process, too.
@@ -164,6 +167,11 @@ async function measureCache(onClose: Closing): Promise<Partial<CacheRound>[]> {
   return runRounds(await cacheScenarios({ folder, timing, onClose }), { rounds, names: names.cache, progress });
 }
 
+function measureBatching(): Promise<Partial<BatchingRound>[]> {
+  const scenarios = batchingScenarios({ folder, quick: options.quick });
+  return runRounds(scenarios, { rounds, names: names.batching, progress });
+}
+
 async function measureNeighbours(onClose: Closing): Promise<Partial<NeighboursRound>[]> {
   const scenarios = await neighboursScenarios({ folder, timing, onClose, progress });
   return runRounds(scenarios, { rounds, names: names.neighbours, progress });
@@ -180,6 +188,7 @@ try {
   const observe = names.observe.length === 0 ? [] : await closing(measureObserve);
   const grpc = names.grpc.length === 0 ? [] : await closing(measureGrpc);
   const cache = names.cache.length === 0 ? [] : await closing(measureCache);
+  const batching = names.batching.length === 0 ? [] : await measureBatching();
   const measured = Array.from({ length: rounds }, (_, i): Partial<Round> => ({
     ...steps[i],
     ...stages[i],
@@ -191,6 +200,7 @@ try {
     ...observe[i],
     ...grpc[i],
     ...cache[i],
+    ...batching[i],
   }));
   const results = measured.flatMap((round) => Object.values(round));
   const total = (count: "checked" | "wrong") => results.reduce((sum, result) => sum + result[count], 0);
@@ -212,7 +222,7 @@ try {
     `Redis with appendfsync always; ${timing.measureMs / 1_000} s measured after ${timing.warmupMs / 1_000} s of warm-up\n`,
   );
   console.log(printFigures(worked));
-  const details = queueDetails(queue);
+  const details = [...queueDetails(queue), ...batchingDetails(batching)];
   if (details.length > 0) console.log(`\n${details.join("\n")}`);
   console.log(`\n${checked} answers checked, ${wrong} wrong; all values in ${file}`);
   if (wrong > 0) process.exitCode = 1;

@@ -120,10 +120,18 @@ export interface GoneWorker {
   readonly times: ReadonlyMap<string, number>;
 }
 
+/**
+ * How a worker stands that needs the turn to read a model. It has no other worker to pass the turn
+ * to; or could begin a batch now, or has begun one; or all its threads are busy.
+ */
+export type Gathering = "alone" | "ready" | "busy";
+
 /** Says how many steps to take from Redis, and takes them in. */
 export interface Intake {
   /** How many more new steps the reader may read now. */
   room(): number;
+  /** Undefined, as without this method, if workers read the model without turns; see turns.ts. */
+  gathering?(): Gathering | undefined;
   /** How many more suspects this worker may take over now. Other workers take the rest. */
   suspectRoom(): number;
   /** @param from another worker that had the steps before; absent if there is none */
