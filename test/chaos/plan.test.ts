@@ -35,7 +35,7 @@ describe("planFaults", () => {
   });
 
   it("rolls every worker once, in the middle, and breaks the same as without", () => {
-    const rolled = planFaults(doses.minimum, { ...place, rolled: true }, seededRandom(1));
+    const rolled = planFaults(doses.minimum, { ...place, rolled: "restart" }, seededRandom(1));
     const rolls = rolled.flatMap((fault) => (fault.kind === "workerRoll" ? [fault] : []));
     expect(rolls).toHaveLength(place.workers);
     expect(new Set(rolls.map(({ worker }) => worker))).toEqual(new Set([0, 1, 2, 3]));

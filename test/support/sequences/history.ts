@@ -1,5 +1,5 @@
 /**
- * The attempts and answers of all clients, in order. Every HTTP attempt is a `submit` and exactly
+ * The attempts and answers of all clients, in order. Every attempt is a `submit` and exactly
  * one ending. The ending `unknown` means that the client cannot tell whether the request took
  * effect.
  */
@@ -32,12 +32,19 @@ export interface Ask {
    */
   readonly expects?: ErrorCode;
   /**
-   * The deadline is short: the outcome `expired` is right, too, if the request then has had no
-   * effect.
+   * Errors that are right outcomes, too, if the request then has had no effect: its deadline is
+   * short, or the queue of its level.
    */
-  readonly mayExpire?: true;
+  readonly mayFail?: readonly ErrorCode[];
+  /** The request names the number of its step, so the steps of a burst take effect in their order. */
+  readonly numbered?: true;
   /** The request has no key, so its client cannot ask again for an outcome that did not arrive. */
   readonly unkeyed?: true;
+}
+
+/** @param said an error's code, or `ok` */
+export function isRight({ expects, mayFail }: Ask, said: string): boolean {
+  return said === (expects ?? "ok") || (mayFail as readonly string[] | undefined)?.includes(said) === true;
 }
 
 export type Ending =
@@ -48,8 +55,19 @@ export type Ending =
       /** The version of the model that answered, if the answer names a version. */
       readonly version?: string;
     }
-  | { readonly kind: "fail"; readonly status: number; readonly code: string }
-  | { readonly kind: "unknown"; readonly why: string };
+  | {
+      readonly kind: "fail";
+      readonly status: number;
+      readonly code: string;
+      /** No gateway took the request, and its client leaves it at that. */
+      readonly refused?: true;
+    }
+  | {
+      readonly kind: "unknown";
+      readonly why: string;
+      /** The error of a gateway that did not take the request. */
+      readonly refusal?: ErrorCode;
+    };
 
 interface Stamp {
   /** Milliseconds since the history began. */
