@@ -44,8 +44,10 @@ export function configurations({ priorities, rolled }: Variations): Record<strin
   const batching = `dynamic_batching { priority_levels: ${priorities} default_priority_level: ${priorities} `;
   return {
     simple: priorities === undefined ? simple : simple.replace("dynamic_batching { ", batching),
-    // Only the form of the tutorials has policies beside sequences: `timeout_action` makes it that.
-    "slow-sequence": ownOf("slow-sequence")
+    // Runs a request at a time, and slowly, so that requests wait and policies have an effect. Only
+    // the form of the tutorials has policies beside sequences: `timeout_action` makes it that.
+    "slow-sequence": `${ownOf("slow-sequence")}parameters { key: "execute_delay_ms" value { string_value: "20" } }\n`
+      .replace("max_batch_size: 64", "max_batch_size: 1")
       .replace(/ *oldest .*\n/, "")
       .replace("sequence_batching {", `${policies}\nsequence_batching {\n  timeout_action: TIMEOUT_REJECT`),
     // The policy is there from the start, because a changed configuration would make the first

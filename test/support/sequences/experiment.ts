@@ -135,11 +135,11 @@ async function runOn<Broke>(fleet: Fleet, plan: Experiment<Broke>): Promise<Find
     });
   const clients = Array.from({ length: plan.clients ?? 8 }, (_, i) => {
     const door = doors[i % doors.length] ?? "http";
-    return clientNamed(`client-${i}-${door}`, door);
+    return clientNamed(`${door} ${i}`, door);
   });
   const others = tenants.flatMap((tenant) =>
     named.map((name) => ({
-      client: clientNamed(`bystander-${tenant}-${name}`, bystanders[name].door),
+      client: clientNamed(`${name} ${tenant}`, bystanders[name].door),
       name,
       tenant,
       priorities,
