@@ -25,7 +25,6 @@ const usage = `npm run chaos -- [options]
   --buckets N       over how many buckets requests are spread (the fleet's default)
   --tenants N       how many tenants share the fleet (one, of which nothing is said)
   --tenant-header NAME  in which header they say so (x-tenant)
-  --priorities N    levels of priority that stateless requests take in turn (none)
   --streams N       how many streams of tokens run at a time beside the sequences (none)
   --cluster         over a Redis Cluster whose masters have replicas, in the mode \`replicated\`
   --sentinel        over a primary with replicas and Sentinels, in the mode \`replicated\`
@@ -48,7 +47,6 @@ const { values } = parseArgs({
     buckets: { type: "string" },
     tenants: { type: "string" },
     "tenant-header": { type: "string", default: "x-tenant" },
-    priorities: { type: "string" },
     streams: { type: "string" },
     cluster: { type: "boolean", default: false },
     sentinel: { type: "boolean", default: false },
@@ -91,10 +89,9 @@ async function main(): Promise<number> {
     workers: whole("workers", values.workers, short ? 3 : 4),
     gateways: whole("gateways", values.gateways, 2),
     leaseMs: whole("lease", values.lease, 1_000),
-    ...((values.roll || values.poll) && { rolled: values.poll ? "poll" : "restart" } as const),
+    ...((values.roll || values.poll) && ({ rolled: values.poll ? "poll" : "restart" } as const)),
     ...(values.streams === undefined ? {} : { streams: whole("streams", values.streams, 1) }),
     ...(values.buckets === undefined ? {} : { buckets: whole("buckets", values.buckets, 1) }),
-    ...(values.priorities === undefined ? {} : { priorities: whole("priorities", values.priorities, 1) }),
     ...(values.tenants === undefined
       ? {}
       : { tenants: { count: whole("tenants", values.tenants, 1), header: values["tenant-header"] } }),

@@ -31,8 +31,6 @@ export interface ChaosSettings {
   readonly buckets?: number;
   /** The number of tenants, and the header that names the tenant of a request. */
   readonly tenants?: { readonly count: number; readonly header: string };
-  /** How many levels of priority the bystanders' model has. */
-  readonly priorities?: number;
   /** How many streams of tokens run at a time beside the sequences; without this, none. */
   readonly streams?: number;
   /** How second versions of models are rolled out in the middle of the run; absent if they are not. */
@@ -43,8 +41,7 @@ export interface ChaosSettings {
 }
 
 export async function runChaos(settings: ChaosSettings): Promise<ChaosReport> {
-  const { seed, dose, durationMs, workers, gateways, leaseMs, tenants, priorities, rolled, store, folder, note } =
-    settings;
+  const { seed, dose, durationMs, workers, gateways, leaseMs, tenants, rolled, store, folder, note } = settings;
   const streams = settings.streams ?? 0;
   const servers = store === undefined ? {} : { masters: store.masters, replicas: store.servers.length - store.masters };
   const plan = planFaults(dose, { ...settings, ...servers }, seededRandom(seed).fork("faults"));
@@ -57,7 +54,7 @@ export async function runChaos(settings: ChaosSettings): Promise<ChaosReport> {
       leaseMs,
       grpc: true,
       models: [...withSequences, ...stateless, ...(streams === 0 ? [] : [GENERATOR])],
-      configs: configurations({ ...settings, rolled: rolled !== undefined }),
+      configs: configurations(rolled !== undefined),
       env: environment(settings),
       ...(rolled === "poll" && { workerEnv: polling }),
       ...(store === undefined ? {} : { store }),
@@ -67,14 +64,13 @@ export async function runChaos(settings: ChaosSettings): Promise<ChaosReport> {
     steps: settings.steps,
     models: withSequences,
     doors: doorsInTurn,
-    beside: ["simple", "cached", "tells"],
+    beside: ["simple", "cached", "tells", "crowd"],
     leaves: LEAVES,
     numbered: NUMBERED,
     levels,
     poison: dose.poison,
     spreadMs: durationMs,
     ...(tenants === undefined ? {} : { tenants: namesOf(tenants.count), tenantHeader: tenants.header }),
-    ...(priorities === undefined ? {} : { priorities }),
     breaking: async (fleet, pace, history) => {
       const rolling = rolled === undefined ? {} : { rollOut: rollOutOf(fleet) };
       const breaking = () => inject(fleet, plan, { pace, note, ...rolling });

@@ -55,11 +55,18 @@ export interface Told {
 }
 
 export function toldBy(message: Message): Told {
-  const { id, model_version, outputs, raw_output_contents: raw, parameters: given } = message as unknown as InferResponse;
+  const {
+    id,
+    model_version,
+    outputs,
+    raw_output_contents: raw,
+    parameters: given,
+  } = message as unknown as InferResponse;
   return {
     request: id,
     version: model_version,
-    output: raw.length === 0 ? undefined : raw.map((bytes, i) => valuesIn(bytes, outputs[i]?.datatype).join()).join("|"),
+    output:
+      raw.length === 0 ? undefined : raw.map((bytes, i) => valuesIn(bytes, outputs[i]?.datatype).join()).join("|"),
     code: given["baton_code"]?.string_param,
     index: Number(given["response_index"]?.int64_param ?? 0),
     isFinal: given["triton_final_response"]?.bool_param === true,

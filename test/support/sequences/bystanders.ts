@@ -7,6 +7,7 @@ import type { Call } from "../doors/call.js";
 import { joined } from "../doors/door.js";
 import type { DoorName } from "../doors/doors.js";
 import { PATIENCE_MS, type RecordingClient } from "./client.js";
+import { atLevel, type SequencesPlan } from "./sequences.js";
 
 interface Kind {
   readonly door: DoorName;
@@ -23,6 +24,8 @@ export const bystanders = {
   simple: { door: "http", lanes: 1, everyMs: 50, callOf: sumCall },
   cached: { door: "grpc-call", lanes: 1, everyMs: 50, callOf: cachedCall },
   tells: { door: "grpc-stream", lanes: 4, everyMs: 50, callOf: tellsCall },
+  // So many lanes that some of their requests find the queue full while workers are away.
+  crowd: { door: "grpc-unordered", lanes: 24, everyMs: 1_000, callOf: sumCall },
 } as const satisfies Record<string, Kind>;
 
 export type BystanderName = keyof typeof bystanders;
@@ -31,19 +34,19 @@ export interface Bystander {
   readonly client: RecordingClient;
   readonly name: BystanderName;
   readonly tenant: string;
-  /** How many levels of priority `simple` takes in turn. With 0, requests name no priority. */
-  readonly priorities: number;
+  /** As in the plan of sequences. */
+  readonly levels: NonNullable<SequencesPlan["levels"]>;
 }
 
 /** Sends requests until the signal aborts. */
 export async function runBystander(bystander: Bystander, until: AbortSignal): Promise<void> {
-  const { client, name, tenant, priorities } = bystander;
+  const { client, name, tenant, levels } = bystander;
   const { lanes, everyMs, callOf } = bystanders[name];
   const lane = async (at: number) => {
     for (let n = 1; !until.aborted; n++) {
       const call = callOf(n, `bystander-${name}-${tenant}-${at}-${n}`);
-      const level = name === "simple" && priorities > 0 ? { priority: 1 + (n % priorities) } : {};
-      await client.ask({ ...call, tenant, parameters: { ...call.parameters, ...level } });
+      const all = levels[call.model] ?? [];
+      await client.ask({ ...atLevel(call, all[(at + n) % all.length]), tenant });
       await delay(everyMs, until);
     }
   };

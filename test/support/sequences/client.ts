@@ -25,9 +25,9 @@ export interface ClientSettings extends Partial<Pick<DoorTerms, "attemptMs" | "t
  * How long a client repeats a request until there is an outcome, counted from the first submit on,
  * unless the settings say otherwise. Requests ask the fleet for a deadline of the same length. If
  * five of six workers are down at a time on a slow machine, the usual minute passes although
- * nothing is lost.
+ * nothing is lost; if others use the machine, too, so do two minutes.
  */
-export const PATIENCE_MS = 150_000;
+export const PATIENCE_MS = 300_000;
 /** The longest wait for a sign of an answer. */
 const ATTEMPT_MS = 10_000;
 
@@ -96,5 +96,7 @@ export function judged({ numbered, mayFail = [] }: Call, ending: Ending, attempt
     return { kind: "unknown", why: ending.code };
   if (ending.kind !== "unknown" || ending.refusal === undefined || attempt > 1) return ending;
   const { refusal } = ending;
-  return mayFail.includes(refusal) ? { kind: "fail", status: errorKinds[refusal].status, code: refusal, refused: true } : ending;
+  return mayFail.includes(refusal)
+    ? { kind: "fail", status: errorKinds[refusal].status, code: refusal, refused: true }
+    : ending;
 }

@@ -58,8 +58,6 @@ export interface Experiment<Broke> {
   readonly tenants?: readonly string[];
   /** The header in which clients name their tenant. The gateways must heed this header. */
   readonly tenantHeader?: string;
-  /** How many levels of priority the bystanders' requests take in turn. */
-  readonly priorities?: number;
   /** How long the load lasts at least. */
   readonly spreadMs: number;
   /** Causes the faults. Adds its own requests to the fleet to `history.elsewhere`. */
@@ -121,7 +119,7 @@ async function runOn<Broke>(fleet: Fleet, plan: Experiment<Broke>): Promise<Find
   const history = new History();
   const watch = watchFleet(fleet, history);
   const balancer = plan.balanced === true ? balance(fleet.urls) : undefined;
-  const { tenants = [DEFAULT_TENANT], tenantHeader, priorities = 0, leaves = 0 } = plan;
+  const { tenants = [DEFAULT_TENANT], tenantHeader, leaves = 0 } = plan;
   const { doors = ["http"], beside: named = ["simple"], numbered, levels } = plan;
   const clientNamed = (name: string, door: DoorName) =>
     new RecordingClient({
@@ -142,7 +140,7 @@ async function runOn<Broke>(fleet: Fleet, plan: Experiment<Broke>): Promise<Find
       client: clientNamed(`${name} ${tenant}`, bystanders[name].door),
       name,
       tenant,
-      priorities,
+      levels: levels ?? {},
     })),
   );
   const sequences = planSequences({

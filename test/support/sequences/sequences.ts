@@ -41,7 +41,7 @@ export interface SequencesPlan {
   /** The share of sequences that number their steps, and send several steps in a row. */
   readonly numbered?: number;
   /**
-   * The levels of models with queue policies, of which each step names one. A step that begins or
+   * The levels of models with queue policies, of which each request names one. A step that begins or
    * ends a sequence, or is the last step, names a level that refuses nothing.
    */
   readonly levels?: Readonly<Record<string, readonly Level[]>>;
@@ -110,18 +110,10 @@ function planCalls(plan: SequencesPlan, sequence: Sequence): Call[] {
     const input = step === poisonAt ? POISON_INPUT : harmless(random);
     const ask = { request: `${request}-${step}`, model, tenant, sequence: label, step, burst, input, start, end };
     const expects = step === poisonAt ? { expects: "poison_request" as const } : {};
-    const level = pickLevel(levels, free, random);
-    const mayFail = level?.mayFail === undefined ? {} : { mayFail: level.mayFail };
-    calls.push({
-      ...ask,
-      ...expects,
-      ...mayFail,
-      ...(numbered && { numbered }),
-      ...contentOf({ id, start, end }, input, {
-        ...(numbered && { sequence_step: step - begun + 1 }),
-        ...(level && { priority: level.priority }),
-      }),
-    });
+    const number = numbered ? { sequence_step: step - begun + 1 } : {};
+    const content = contentOf({ id, start, end }, input, number);
+    const call = { ...ask, ...expects, ...(numbered && { numbered }), ...content };
+    calls.push(atLevel(call, pickLevel(levels, free, random)));
   }
   if (poisonAt !== undefined) {
     const step = poisonAt + 1;
@@ -135,6 +127,12 @@ function planCalls(plan: SequencesPlan, sequence: Sequence): Call[] {
 function harmless(random: Random): bigint {
   const input = random.int64();
   return input === POISON_INPUT ? 1n : input;
+}
+
+export function atLevel(call: Call, level: Level | undefined): Call {
+  if (level === undefined) return call;
+  const { priority, mayFail } = level;
+  return { ...call, parameters: { ...call.parameters, priority }, ...(mayFail === undefined ? {} : { mayFail }) };
 }
 
 function pickLevel(levels: readonly Level[], mayFail: boolean, random: Random): Level | undefined {

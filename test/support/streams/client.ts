@@ -40,7 +40,14 @@ export class StreamClient {
 
   /** @param key two readings under the same key read the same stream */
   async read(ask: StreamAsk, manner: Manner, key: string): Promise<Reading> {
-    const { urls, targets = () => [], random, headers = {}, patienceMs = 90_000, onPiece = () => undefined } = this.#settings;
+    const {
+      urls,
+      targets = () => [],
+      random,
+      headers = {},
+      patienceMs = 90_000,
+      onPiece = () => undefined,
+    } = this.#settings;
     const begunAt = performance.now();
     const reading: Reading = { ask, manner, id: undefined, pieces: [], connections: [], begunAt, outcome: undefined };
     let at = random.between(0, urls().length - 1);
