@@ -5,8 +5,11 @@
 import type { Level } from "../support/sequences/sequences.js";
 import { ownConfig, withParameter } from "../support/fleet/repository.js";
 
-/** Sequences take these models in turn, poison `pill` alone. */
-export const withSequences = ["chain", "pill", "slow-sequence"];
+/**
+ * Sequences take these models in turn, poison `pill` alone. A worker that starts loads them all, so
+ * each more makes a run longer.
+ */
+export const withSequences = ["chain", "pill"];
 /** The models of the bystanders. */
 export const stateless = ["simple", "tells-slowly"];
 /** The model of the streams of tokens. */
@@ -27,14 +30,14 @@ const policies = `dynamic_batching {
   priority_queue_policy { key: 4 value { max_queue_size: 1 } }
 }`;
 
-export const levels: Readonly<Record<string, readonly Level[]>> = { "slow-sequence": policed, simple: policed };
+export const levels: Readonly<Record<string, readonly Level[]>> = { pill: policed, simple: policed };
 
 /** @param rolled whether second versions come beside the first during the run */
 export function configurations(rolled: boolean): Record<string, string> {
   return {
     simple: `${slowed("simple")}response_cache { enable: true }\n`.replace(/dynamic_batching .*/, policies),
     // Only the form of the tutorials has policies beside sequences: `timeout_action` makes it that.
-    "slow-sequence": slowed("slow-sequence")
+    pill: withParameter(slowed("pill"), "implicit_start", "false")
       .replace(/ *oldest .*\n/, "")
       .replace("sequence_batching {", `${policies}\nsequence_batching {\n  timeout_action: TIMEOUT_REJECT`),
     // The policy is there from the start, because a changed configuration would make the first

@@ -46,6 +46,15 @@ describe("planFaults", () => {
     expect(rolled.filter(({ kind }) => kind !== "workerRoll")).toEqual(plan(1));
   });
 
+  it("adds second versions to a repository that workers poll once, in the middle", () => {
+    const polled = planFaults(doses.minimum, { ...place, rolled: "poll" }, seededRandom(1));
+    const { durationMs } = place;
+    expect(polled.filter(({ kind }) => kind === "newVersion")).toEqual([
+      { kind: "newVersion", at: Math.round(durationMs / 3) },
+    ]);
+    expect(polled.filter(({ kind }) => kind !== "newVersion")).toEqual(plan(1));
+  });
+
   it("kills replicas only where there are some, as often as masters, and breaks the same as without", () => {
     const kills = (faults: readonly Fault[]) => faults.filter(({ kind }) => kind === "replicaKill");
     expect(kills(plan(1))).toEqual([]);

@@ -23,9 +23,9 @@ interface Kind {
 export const bystanders = {
   simple: { door: "http", lanes: 1, everyMs: 50, callOf: sumCall },
   cached: { door: "grpc-call", lanes: 1, everyMs: 50, callOf: cachedCall },
-  tells: { door: "grpc-stream", lanes: 4, everyMs: 50, callOf: tellsCall },
+  tells: { door: "grpc-stream", lanes: 2, everyMs: 50, callOf: tellsCall },
   // So many lanes that some of their requests find the queue full while workers are away.
-  crowd: { door: "grpc-unordered", lanes: 24, everyMs: 1_000, callOf: sumCall },
+  crowd: { door: "grpc-unordered", lanes: 48, everyMs: 4_000, callOf: sumCall },
 } as const satisfies Record<string, Kind>;
 
 export type BystanderName = keyof typeof bystanders;
@@ -80,7 +80,7 @@ function cachedCall(n: number, request: string): Call {
 }
 
 /** The fewest and the most answers to a request of `tells-slowly`. */
-const [FEWEST, MOST] = [5, 40] as const;
+const [FEWEST, MOST] = [4, 15] as const;
 
 /** A request for the sums up to each number, in as many answers. */
 function tellsCall(n: number, request: string): Call {
