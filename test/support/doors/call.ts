@@ -1,5 +1,5 @@
 /** A request with all that a client sends, in the words of no protocol. */
-import type { Ask } from "../sequences/history.js";
+import type { Ask } from "./ask.js";
 
 export interface Call extends Ask {
   readonly parameters: Readonly<Record<string, boolean | number | bigint | string>>;

@@ -1,7 +1,7 @@
 /** A way into a gateway, which makes one attempt at a request at a time. */
 import { errorKinds, isErrorCode } from "#shared/errors.js";
 import type { Random } from "../fleet/random.js";
-import type { Ending } from "../sequences/history.js";
+import type { Ending } from "./ask.js";
 import type { Call } from "./call.js";
 
 export interface Door {

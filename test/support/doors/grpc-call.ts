@@ -1,6 +1,6 @@
 /** The door of ModelInfer. */
 import { GrpcClient, type Answer } from "../../protocols/grpc/client.js";
-import type { Ending } from "../sequences/history.js";
+import type { Ending } from "./ask.js";
 import type { Call } from "./call.js";
 import { failure, tenantHeader, type Attempt, type Door, type DoorTerms } from "./door.js";
 import { messageOf, soonBack, toldBy } from "./grpc-message.js";

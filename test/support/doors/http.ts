@@ -1,5 +1,5 @@
 /** The door of infer over HTTP, with tensors as JSON. */
-import type { Ending } from "../sequences/history.js";
+import type { Ending } from "./ask.js";
 import type { Call } from "./call.js";
 import { failure, tenantHeader, type Attempt, type Door, type DoorTerms } from "./door.js";
 import { keepAliveAgent, post, type Answer } from "./exchange.js";

@@ -3,11 +3,12 @@
  * `Idempotency-Key`, from gateway to gateway, until there is an outcome or its patience ends.
  */
 import { errorKinds } from "#shared/errors.js";
+import type { Ending } from "../doors/ask.js";
 import { askOf, type Call } from "../doors/call.js";
 import type { Door, DoorTerms, Part } from "../doors/door.js";
 import { doors, type DoorName } from "../doors/doors.js";
 import type { Random } from "../fleet/random.js";
-import type { Ending, History } from "./history.js";
+import type { History } from "./history.js";
 
 export interface ClientSettings extends Partial<Pick<DoorTerms, "attemptMs" | "tenantHeader" | "leaves">> {
   readonly name: string;

@@ -3,6 +3,7 @@
  * checker. The last step of every sequence waits until the faults are over, so it reads the state
  * that the faults have left.
  */
+import { setMaxListeners } from "node:events";
 import { DEFAULT_TENANT } from "#shared/contract/tenant.js";
 import { startFleet, type Fleet, type FleetPlan } from "../fleet/fleet.js";
 import { seededRandom } from "../fleet/random.js";
@@ -156,6 +157,8 @@ async function runOn<Broke>(fleet: Fleet, plan: Experiment<Broke>): Promise<Find
   });
 
   const over = new AbortController();
+  // Each lane of a bystander listens.
+  setMaxListeners(0, over.signal);
   const pace = new Pace(plan.spreadMs);
   const calm = plan.breaking(fleet, pace, history);
   const rest = { random: random.fork("load"), rereads: 0.05, twins: 0.03 };

@@ -4,10 +4,11 @@
  */
 import { describe, expect, it } from "vitest";
 import { chainStep } from "../../fixtures/models/chain-reference.js";
+import type { Ask } from "../doors/ask.js";
 import { check, type Evidence } from "./invariants.js";
 import type { CommitSample, Floor } from "./facts.js";
 import { chainsInARow } from "./references.js";
-import type { Ask, Ended, Event } from "./history.js";
+import type { Ended, Event } from "./history.js";
 
 const limits = { rssBytes: 100, descriptors: 10, usedMemoryBytes: 100, natsPendingBytes: 100 };
 const quiet = [{ at: 0, name: "worker-1", what: "rssBytes", value: 50 }] as const;

@@ -3,10 +3,11 @@
  * evidence to violations. No invariant may stay silent on evidence that it cannot read, because
  * unseen evidence proves nothing.
  */
+import { isRight } from "../doors/ask.js";
 import { neverBack, oneCommitter } from "./commits.js";
 import { checkFold } from "./fold.js";
 import type { CommitSample, Floor, ResourceLimits, ResourceSample } from "./facts.js";
-import { bySequence, byRequest, isRight, type Event, type RequestHistory, type Requests } from "./history.js";
+import { bySequence, byRequest, type Event, type RequestHistory, type Requests } from "./history.js";
 import type { Violation } from "./violation.js";
 
 /**

@@ -3,10 +3,10 @@
  * so its steps have an order that the checker can test. The load sends a late step at once, so a
  * rush follows an outage.
  */
+import { isRight, type Ending } from "../doors/ask.js";
 import type { Call } from "../doors/call.js";
 import type { Random } from "../fleet/random.js";
 import type { RecordingClient } from "./client.js";
-import { isRight, type Ending } from "./history.js";
 import type { Pace } from "./pace.js";
 import type { SequencePlan } from "./sequences.js";
 
