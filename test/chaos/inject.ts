@@ -14,9 +14,16 @@ export type FaultCounts = Record<Fault["kind"], number>;
 export interface Injection {
   /** The load keeps to this pace. */
   readonly pace: Pace;
-  /** The repository with which rolled workers start anew; a plan with rolls needs a repository. */
-  readonly rolledOut?: string;
+  /** Makes the repository with the second versions; a plan with a roll-out needs this. */
+  readonly rollOut?: RollOuts;
   readonly note: (line: string) => void;
+}
+
+export interface RollOuts {
+  /** The repository with which rolled workers start anew. */
+  readonly repository: string;
+  /** Adds the second versions to the repository that workers poll. */
+  readonly addVersions: () => void;
 }
 
 /**
@@ -37,12 +44,13 @@ const PATIENCE_MS = 3_000;
 export async function inject(
   fleet: Fleet,
   plan: readonly Fault[],
-  { pace, rolledOut, note }: Injection,
+  { pace, rollOut, note }: Injection,
 ): Promise<FaultCounts> {
   const counts: FaultCounts = {
     workerKill: 0,
     workerFreeze: 0,
     workerRoll: 0,
+    newVersion: 0,
     gatewayKill: 0,
     redisKill: 0,
     replicaKill: 0,
@@ -63,7 +71,7 @@ export async function inject(
     const target = targetOf(fault);
     const before = tails.get(target) ?? Promise.resolve();
     const run = before.then(async () => {
-      const blow = () => strike(fleet, fault, rolledOut);
+      const blow = () => strike(fleet, fault, rollOut);
       const hit = await ("worker" in fault ? outOfWork.hold(blow) : blow());
       struck += 1;
       pace.allow(struck / plan.length);
@@ -81,7 +89,7 @@ export async function inject(
 }
 
 /** @returns whether the fault hit anything */
-async function strike(fleet: Fleet, fault: Fault, rolledOut: string | undefined): Promise<boolean> {
+async function strike(fleet: Fleet, fault: Fault, rollOut: RollOuts | undefined): Promise<boolean> {
   switch (fault.kind) {
     case "workerKill": {
       const worker = at(fleet.workers, fault.worker);
@@ -96,13 +104,15 @@ async function strike(fleet: Fleet, fault: Fault, rolledOut: string | undefined)
       return true;
     }
     case "workerRoll": {
-      if (rolledOut === undefined) throw new Error("the plan rolls workers, and there is nothing to roll out");
       const worker = at(fleet.workers, fault.worker);
       await worker.terminate(DRAIN_MS);
-      worker.reconfigure({ BATON_MODEL_REPOSITORY: rolledOut });
+      worker.reconfigure({ BATON_MODEL_REPOSITORY: needed(rollOut).repository });
       await worker.start();
       return true;
     }
+    case "newVersion":
+      needed(rollOut).addVersions();
+      return true;
     case "gatewayKill": {
       const { member } = at(fleet.gateways, fault.gateway);
       await member.kill();
@@ -140,6 +150,11 @@ async function strike(fleet: Fleet, fault: Fault, rolledOut: string | undefined)
   }
   const lines = fleet.store.lines[fault.line];
   return at(lines, fault.nth % lines.length).loseReply(fault.nth, AbortSignal.timeout(PATIENCE_MS));
+}
+
+function needed(rollOut: RollOuts | undefined): RollOuts {
+  if (rollOut === undefined) throw new Error("the plan has a roll-out, and there is nothing to roll out");
+  return rollOut;
 }
 
 async function cycle(broker: Broker, downMs: number): Promise<void> {

@@ -25,11 +25,11 @@ const usage = `npm run chaos -- [options]
   --buckets N       over how many buckets requests are spread (the fleet's default)
   --tenants N       how many tenants share the fleet (one, of which nothing is said)
   --tenant-header NAME  in which header they say so (x-tenant)
-  --priorities N    levels of priority that stateless requests take in turn (none)
   --streams N       how many streams of tokens run at a time beside the sequences (none)
   --cluster         over a Redis Cluster whose masters have replicas, in the mode \`replicated\`
   --sentinel        over a primary with replicas and Sentinels, in the mode \`replicated\`
-  --roll            second versions of models are rolled out in the middle
+  --roll            second versions of models are rolled out in the middle: the workers start anew
+  --poll            the same, but the workers find the versions in the repository that they poll
   --out FOLDER      where logs, history and report go (.baton/chaos)
   --quiet           print only the summary`;
 
@@ -47,11 +47,11 @@ const { values } = parseArgs({
     buckets: { type: "string" },
     tenants: { type: "string" },
     "tenant-header": { type: "string", default: "x-tenant" },
-    priorities: { type: "string" },
     streams: { type: "string" },
     cluster: { type: "boolean", default: false },
     sentinel: { type: "boolean", default: false },
     roll: { type: "boolean", default: false },
+    poll: { type: "boolean", default: false },
     out: { type: "string", default: join(root, ".baton", "chaos") },
     quiet: { type: "boolean", default: false },
     help: { type: "boolean", default: false },
@@ -78,6 +78,7 @@ async function main(): Promise<number> {
   }
   if (!isDose(values.dose)) throw new UsageError(`--dose must be one of ${Object.keys(doses).join(", ")}`);
   if (values.cluster && values.sentinel) throw new UsageError("--cluster and --sentinel are two different stores");
+  if (values.roll && values.poll) throw new UsageError("--roll and --poll are two different roll-outs");
   const short = values.dose === "short";
   const firstSeed = whole("seed", values.seed, 1 + Math.floor(Math.random() * 1_000_000));
   const settings = {
@@ -88,10 +89,9 @@ async function main(): Promise<number> {
     workers: whole("workers", values.workers, short ? 3 : 4),
     gateways: whole("gateways", values.gateways, 2),
     leaseMs: whole("lease", values.lease, 1_000),
-    rolled: values.roll,
+    ...((values.roll || values.poll) && ({ rolled: values.poll ? "poll" : "restart" } as const)),
     ...(values.streams === undefined ? {} : { streams: whole("streams", values.streams, 1) }),
     ...(values.buckets === undefined ? {} : { buckets: whole("buckets", values.buckets, 1) }),
-    ...(values.priorities === undefined ? {} : { priorities: whole("priorities", values.priorities, 1) }),
     ...(values.tenants === undefined
       ? {}
       : { tenants: { count: whole("tenants", values.tenants, 1), header: values["tenant-header"] } }),

@@ -35,7 +35,7 @@ describe("planFaults", () => {
   });
 
   it("rolls every worker once, in the middle, and breaks the same as without", () => {
-    const rolled = planFaults(doses.minimum, { ...place, rolled: true }, seededRandom(1));
+    const rolled = planFaults(doses.minimum, { ...place, rolled: "restart" }, seededRandom(1));
     const rolls = rolled.flatMap((fault) => (fault.kind === "workerRoll" ? [fault] : []));
     expect(rolls).toHaveLength(place.workers);
     expect(new Set(rolls.map(({ worker }) => worker))).toEqual(new Set([0, 1, 2, 3]));
@@ -44,6 +44,15 @@ describe("planFaults", () => {
       expect(at).toBeLessThan((2 * place.durationMs) / 3);
     }
     expect(rolled.filter(({ kind }) => kind !== "workerRoll")).toEqual(plan(1));
+  });
+
+  it("adds second versions to a repository that workers poll once, in the middle", () => {
+    const polled = planFaults(doses.minimum, { ...place, rolled: "poll" }, seededRandom(1));
+    const { durationMs } = place;
+    expect(polled.filter(({ kind }) => kind === "newVersion")).toEqual([
+      { kind: "newVersion", at: Math.round(durationMs / 3) },
+    ]);
+    expect(polled.filter(({ kind }) => kind !== "newVersion")).toEqual(plan(1));
   });
 
   it("kills replicas only where there are some, as often as masters, and breaks the same as without", () => {

@@ -55,6 +55,7 @@ export type Fault = { readonly at: number } & (
   | { readonly kind: "workerKill"; readonly worker: number }
   | { readonly kind: "workerFreeze"; readonly worker: number; readonly forMs: number }
   | { readonly kind: "workerRoll"; readonly worker: number }
+  | { readonly kind: "newVersion" }
   | { readonly kind: "gatewayKill"; readonly gateway: number; readonly forMs: number }
   | { readonly kind: "redisKill"; readonly master: number; readonly forMs: number }
   | { readonly kind: "replicaKill"; readonly replica: number; readonly forMs: number }
@@ -74,12 +75,15 @@ export interface Circumstances {
   readonly masters?: number;
   /** How many replicas all masters have together; without this, none. */
   readonly replicas?: number;
-  /**
-   * In the middle of the run each worker in turn has to end, and starts anew with the second
-   * versions.
-   */
-  readonly rolled?: boolean;
+  /** How second versions are rolled out in the middle of the run; absent if they are not. */
+  readonly rolled?: RollOut;
 }
+
+/**
+ * `restart`: each worker in turn has to end, and starts anew with the second versions. `poll`: the
+ * second versions appear in the repository, which the workers poll.
+ */
+export type RollOut = "restart" | "poll";
 
 /**
  * About how long a killed worker is out of work, in milliseconds. The injector waits for the
@@ -100,7 +104,7 @@ export function planFaults(dose: Dose, place: Circumstances, random: Random): Fa
   add("gatewayKill", dose.gatewayKills, (at, own) => {
     return { kind: "gatewayKill", at, gateway: own.between(0, place.gateways - 1), forMs: own.between(0, 500) };
   });
-  const { masters = 1, replicas = 0, rolled = false } = place;
+  const { masters = 1, replicas = 0, rolled } = place;
   add("redisKill", dose.redisKills, (at, own) => {
     return { kind: "redisKill", at, master: own.between(0, masters - 1), forMs: own.between(50, 600) };
   });
@@ -108,7 +112,8 @@ export function planFaults(dose: Dose, place: Circumstances, random: Random): Fa
   add("replicaKill", replicas === 0 ? 0 : dose.redisKills, (at, own) => {
     return { kind: "replicaKill", at, replica: own.between(0, replicas - 1), forMs: own.between(50, 600) };
   });
-  if (rolled) faults.push(...rollOut(place, random.fork("workerRoll")));
+  if (rolled === "restart") faults.push(...rollOut(place, random.fork("workerRoll")));
+  if (rolled === "poll") faults.push({ kind: "newVersion", at: Math.round(place.durationMs / 3) });
   add("natsKill", dose.natsKills, (at, own) => ({ kind: "natsKill", at, forMs: own.between(500, 2_000) }));
   add("redisReset", dose.redisResets, (at, own) => ({ kind: "redisReset", at, line: own.pick(lines) }));
   add("redisStall", dose.redisStalls, (at, own) => {

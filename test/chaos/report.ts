@@ -41,6 +41,10 @@ export function renderReport({ seed, faults, violations, shortfalls, numbers, st
     `seed ${seed}, ${numbers.seconds} s`,
     `  faults: ${list(faults)}`,
     `  attempts: ${numbers.attempts}, of which unknown: ${list(numbers.unknown) || "none"}`,
+    `  clients: ${Object.entries(numbers.clients)
+      .map(([name, { attempts, again }]) => `${name} ${attempts} (${again} again)`)
+      .join(", ")}`,
+    `  ended in an error: ${list(numbers.failed) || "none"}`,
     latency("load", numbers.load),
     latency("bystander", numbers.bystander),
     ...read,

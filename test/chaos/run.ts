@@ -3,14 +3,17 @@
  * dose of faults proves nothing, and says so.
  */
 import { join } from "node:path";
-import { makeSecondRepository, ownConfig } from "../support/fleet/repository.js";
+import type { DoorName } from "../support/doors/doors.js";
+import type { Fleet } from "../support/fleet/fleet.js";
+import { addSecondVersions, makeSecondRepository } from "../support/fleet/repository.js";
 import type { Store } from "../support/fleet/store.js";
 import { bySequence, type Requests } from "../support/sequences/history.js";
 import { experiment } from "../support/sequences/experiment.js";
 import { seededRandom } from "../support/fleet/random.js";
 import { StreamLab } from "../support/streams/lab.js";
-import { inject, type FaultCounts } from "./inject.js";
-import { planFaults, type Dose, type Fault } from "./plan.js";
+import { inject, type FaultCounts, type RollOuts } from "./inject.js";
+import { configurations, GENERATOR, levels, stateless, withSequences } from "./models.js";
+import { planFaults, type Dose, type Fault, type RollOut } from "./plan.js";
 import type { ChaosReport } from "./report.js";
 
 export interface ChaosSettings {
@@ -28,48 +31,48 @@ export interface ChaosSettings {
   readonly buckets?: number;
   /** The number of tenants, and the header that names the tenant of a request. */
   readonly tenants?: { readonly count: number; readonly header: string };
-  /** How many levels of priority the bystanders' model has. */
-  readonly priorities?: number;
   /** How many streams of tokens run at a time beside the sequences; without this, none. */
   readonly streams?: number;
-  /** Rolls out second versions of models in the middle of the run. */
-  readonly rolled?: boolean;
+  /** How second versions of models are rolled out in the middle of the run; absent if they are not. */
+  readonly rolled?: RollOut;
   /** The folder for the fleet's logs. */
   readonly folder?: string;
   readonly note: (line: string) => void;
 }
 
 export async function runChaos(settings: ChaosSettings): Promise<ChaosReport> {
-  const { seed, dose, durationMs, workers, gateways, leaseMs, tenants, priorities, rolled, store, folder, note } =
-    settings;
+  const { seed, dose, durationMs, workers, gateways, leaseMs, tenants, rolled, store, folder, note } = settings;
   const streams = settings.streams ?? 0;
   const servers = store === undefined ? {} : { masters: store.masters, replicas: store.servers.length - store.masters };
   const plan = planFaults(dose, { ...settings, ...servers }, seededRandom(seed).fork("faults"));
   note(`seed ${seed}: ${plan.length} faults over ${durationMs / 1_000} s`);
-  const configs = configurations(settings);
   const { broke, violations, shortfalls, numbers, history, requests } = await experiment({
     seed,
     fleet: {
       gateways,
       workers,
       leaseMs,
-      models: streams === 0 ? models : [...models, GENERATOR],
-      configs,
+      grpc: true,
+      models: [...withSequences, ...stateless, ...(streams === 0 ? [] : [GENERATOR])],
+      configs: configurations(rolled !== undefined),
       env: environment(settings),
+      ...(rolled === "poll" && { workerEnv: polling }),
       ...(store === undefined ? {} : { store }),
       ...(folder === undefined ? {} : { folder }),
     },
     sequences: settings.sequences,
     steps: settings.steps,
-    models: ["chain", "pill"],
+    models: withSequences,
+    doors: doorsInTurn,
+    beside: ["simple", "cached", "tells", "crowd"],
+    leaves: LEAVES,
+    numbered: NUMBERED,
+    levels,
     poison: dose.poison,
     spreadMs: durationMs,
     ...(tenants === undefined ? {} : { tenants: namesOf(tenants.count), tenantHeader: tenants.header }),
-    ...(priorities === undefined ? {} : { priorities }),
     breaking: async (fleet, pace, history) => {
-      const second = { as: "2", besideFirst: true, configs: fleet.configs } as const;
-      const folder = join(fleet.folder, "models-rolled-out");
-      const rolling = rolled === true ? { rolledOut: makeSecondRepository(folder, fleet.models, second) } : {};
+      const rolling = rolled === undefined ? {} : { rollOut: rollOutOf(fleet) };
       const breaking = () => inject(fleet, plan, { pace, note, ...rolling });
       if (streams === 0) return { faults: await breaking() };
       pace.hold();
@@ -90,7 +93,7 @@ export async function runChaos(settings: ChaosSettings): Promise<ChaosReport> {
     shortfalls: [
       ...shortfalls,
       ...shortOf(dose, plan, broke.faults),
-      ...(rolled === true ? shortOfVersions(requests) : []),
+      ...(rolled === undefined ? [] : shortOfVersions(requests)),
     ],
     ...(broke.streams === undefined ? {} : { streams: broke.streams.figures }),
     numbers,
@@ -99,33 +102,34 @@ export async function runChaos(settings: ChaosSettings): Promise<ChaosReport> {
   };
 }
 
-const models = ["chain", "pill", "simple"];
-const GENERATOR = "gen-mha";
 /** The fewest and the most tokens of a stream. */
 const TOKENS = [20, 160] as const;
+/** Clients of sequences take the doors in turn. */
+const doorsInTurn: readonly DoorName[] = ["http", "grpc-call", "grpc-stream", "grpc-unordered"];
+/** The share of occasions at which a client of gRPC leaves, so that it has to resume elsewhere. */
+const LEAVES = 0.02;
+/** The share of sequences whose clients number their steps. */
+const NUMBERED = 0.3;
+/** How often workers that poll look at their repository, in ms. */
+const POLL_MS = 200;
 
 const namesOf = (tenants: number) => Array.from({ length: tenants }, (_, i) => `tenant-${i + 1}`);
+
+const polling = { BATON_MODEL_CONTROL: "poll", BATON_REPOSITORY_POLL_MS: String(POLL_MS) };
+
+function rollOutOf({ folder, models, configs }: Fleet): RollOuts {
+  const second = { as: "2", besideFirst: true, configs } as const;
+  return {
+    repository: makeSecondRepository(join(folder, "models-rolled-out"), models, second),
+    addVersions: () => addSecondVersions(join(folder, "models"), models, second),
+  };
+}
 
 function environment({ buckets, tenants }: ChaosSettings): Record<string, string> {
   return {
     ...(buckets === undefined ? {} : { BATON_BUCKETS: String(buckets) }),
     ...(tenants === undefined ? {} : { BATON_TENANT_HEADER: tenants.header }),
   };
-}
-
-/** The changed configurations, by model. The other models run with their own. */
-function configurations({ priorities, rolled }: ChaosSettings): Record<string, string> {
-  const configs: Record<string, string> = {};
-  const ownOf = (model: string) => ownConfig(model) ?? "";
-  if (priorities !== undefined) {
-    // A request that names no level has the lowest.
-    const batching = `dynamic_batching { priority_levels: ${priorities} default_priority_level: ${priorities} `;
-    configs["simple"] = ownOf("simple").replace("dynamic_batching { ", batching);
-  }
-  // The policy is there from the start, because a changed configuration would make the first
-  // version another model.
-  if (rolled === true) configs["chain"] = `${ownOf("chain")}version_policy { all { } }\n`;
-  return configs;
 }
 
 /**

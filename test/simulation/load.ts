@@ -7,8 +7,9 @@ import { decodeCorrelationId } from "#shared/contract/sequence.js";
 import { errorKinds } from "#shared/errors.js";
 import { delay } from "#shared/retry.js";
 import type { Random } from "../support/fleet/random.js";
-import type { Call } from "../support/sequences/client.js";
-import type { Ending, History } from "../support/sequences/history.js";
+import type { Ending } from "../support/doors/ask.js";
+import { askOf, type Call } from "../support/doors/call.js";
+import type { History } from "../support/sequences/history.js";
 import { planSequences } from "../support/sequences/sequences.js";
 import type { InferenceOutcome, InferenceRequest } from "../../gateway/admission/inference.js";
 import type { Gateway } from "./gateway.js";
@@ -129,7 +130,8 @@ export class Clients extends Process {
   }
 
   async #ask(step: Step): Promise<Ending> {
-    const { kind, number: _, deadlineMs: __, body: ___, ...ask } = step;
+    const { kind, number: _, deadlineMs: __, ...call } = step;
+    const ask = askOf(call);
     for (let pauseMs = 10; ; pauseMs = Math.min(2 * pauseMs, 250)) {
       const gateway = this.#random.pick(this.#gateways());
       const attempt = (this.#attempts.get(step.request) ?? 0) + 1;
@@ -195,7 +197,7 @@ function stepsOf(calls: readonly Call[], kind: Kind, { hurried }: LoadPlan, rand
       kind,
       number: step - begun + 1,
       deadlineMs: mayExpire ? random.between(20, 600) : PATIENT_MS,
-      ...(mayExpire && { mayExpire }),
+      ...(mayExpire && { mayFail: ["expired"] as const }),
       ...(kind === "keyless" && { unkeyed: true as const }),
     };
   });
@@ -232,5 +234,5 @@ function endingOf(outcome: InferenceOutcome, { request, kind }: Step): Ending {
 }
 
 function goesOn(step: Step | undefined, ending: Ending): boolean {
-  return ending.kind === "ok" || (ending.kind === "fail" && ending.code === "expired" && step?.mayExpire === true);
+  return ending.kind === "ok" || (ending.kind === "fail" && ending.code === "expired" && step?.mayFail !== undefined);
 }

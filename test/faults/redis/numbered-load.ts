@@ -6,7 +6,7 @@ import type { Agent } from "node:http";
 import { setTimeout as pause } from "node:timers/promises";
 import { errorKinds, isErrorCode } from "#shared/errors.js";
 import { stepBody } from "../../edition/ask.js";
-import { keepAliveAgent, post } from "../../support/sequences/http.js";
+import { keepAliveAgent, post } from "../../support/doors/exchange.js";
 
 export interface NumberedLoad {
   readonly urls: readonly string[];

@@ -68,6 +68,15 @@ export function makeSecondRepository(
   { as, besideFirst = false, configs = {} }: SecondRepository,
 ): string {
   makeRepository(folder, models, configs);
+  return addSecondVersions(folder, models, { as, besideFirst });
+}
+
+/** Adds the second versions to a repository that has the first. */
+export function addSecondVersions(
+  folder: string,
+  models: readonly string[],
+  { as, besideFirst = false }: Omit<SecondRepository, "configs">,
+): string {
   for (const model of models) {
     const second = join(seconds, model, "2");
     if (!existsSync(second)) continue;

@@ -2,37 +2,35 @@
  * A client that follows the rules and records each attempt. The client repeats a request under its
  * `Idempotency-Key`, from gateway to gateway, until there is an outcome or its patience ends.
  */
-import { errorKinds, isErrorCode } from "#shared/errors.js";
+import { errorKinds } from "#shared/errors.js";
+import type { Ending } from "../doors/ask.js";
+import { askOf, type Call } from "../doors/call.js";
+import type { Door, DoorTerms, Part } from "../doors/door.js";
+import { doors, type DoorName } from "../doors/doors.js";
 import type { Random } from "../fleet/random.js";
-import type { Ask, Ending, History } from "./history.js";
-import { keepAliveAgent, post, type Answer } from "./http.js";
+import type { History } from "./history.js";
 
-export interface ClientSettings {
+export interface ClientSettings extends Partial<Pick<DoorTerms, "attemptMs" | "tenantHeader" | "leaves">> {
   readonly name: string;
   readonly history: History;
-  /** The gateways to choose from now. */
+  /** The gateways to choose from now, by their addresses for the door. */
   readonly urls: () => readonly string[];
   readonly random: Random;
-  /** The longest wait for a single answer. */
-  readonly attemptMs?: number;
+  /** HTTP if absent. */
+  readonly door?: DoorName;
   /** Counted from the first submit on. A request without an outcome by then stays unknown. */
   readonly patienceMs?: number;
-  /** The name of the header for the tenant. If undefined, the client sends no tenant. */
-  readonly tenantHeader?: string;
-}
-
-/** A request with its exact body, as text because ids go up to 2^64−1. */
-export interface Call extends Ask {
-  readonly body: string;
 }
 
 /**
  * How long a client repeats a request until there is an outcome, counted from the first submit on,
  * unless the settings say otherwise. Requests ask the fleet for a deadline of the same length. If
  * five of six workers are down at a time on a slow machine, the usual minute passes although
- * nothing is lost.
+ * nothing is lost; if others use the machine, too, so do two minutes.
  */
-export const PATIENCE_MS = 150_000;
+export const PATIENCE_MS = 300_000;
+/** The longest wait for a sign of an answer. */
+const ATTEMPT_MS = 10_000;
 
 /**
  * The client's longest pause, even if the server's `Retry-After` asks for more, because this client
@@ -41,12 +39,18 @@ export const PATIENCE_MS = 150_000;
 const MAX_PAUSE_MS = 250;
 
 export class RecordingClient {
-  readonly #settings: ClientSettings & Required<Pick<ClientSettings, "attemptMs" | "patienceMs">>;
-  readonly #agent = keepAliveAgent();
+  readonly #settings: ClientSettings & Required<Pick<ClientSettings, "patienceMs">>;
+  readonly #door: Door;
   readonly #attempts = new Map<string, number>();
 
   constructor(settings: ClientSettings) {
-    this.#settings = { attemptMs: 10_000, patienceMs: PATIENCE_MS, ...settings };
+    this.#settings = { patienceMs: PATIENCE_MS, ...settings };
+    const { name: client, history, random, door = "http", attemptMs = ATTEMPT_MS, tenantHeader, leaves = 0 } = settings;
+    const onStray = (request: string) => {
+      const stray = { kind: "fail", status: 0, code: "answered once more" } as const;
+      history.record({ client, attempt: 0, at: history.now(), request, ...stray });
+    };
+    this.#door = doors[door].open({ attemptMs, tenantHeader, leaves, random: random.fork("door"), onStray });
   }
 
   /**
@@ -55,15 +59,16 @@ export class RecordingClient {
   async ask(call: Call): Promise<Ending> {
     const { history, urls, random, patienceMs } = this.#settings;
     const giveUpAt = performance.now() + patienceMs;
+    const heard: Part[] = [];
     let at = random.between(0, urls().length - 1);
     for (let pauseMs = 10; ; pauseMs = Math.min(pauseMs * 2, MAX_PAUSE_MS)) {
       const now = urls();
       const gateway = now[at % now.length] ?? "";
       const attempt = this.#next(call.request);
-      const { body, ...ask } = call;
       const stamp = { client: this.#settings.name, attempt };
-      history.record({ ...stamp, kind: "submit", at: history.now(), gateway, ask });
-      const { ending, hintMs } = await this.#attempt(gateway, call, body);
+      history.record({ ...stamp, kind: "submit", at: history.now(), gateway, ask: askOf(call) });
+      const { ending: told, hintMs } = await this.#door.attempt(gateway, call, heard);
+      const ending = judged(call, told, attempt);
       history.record({ ...stamp, at: history.now(), request: call.request, ...ending });
       if (ending.kind !== "unknown" || performance.now() > giveUpAt) return ending;
       at += 1;
@@ -73,7 +78,7 @@ export class RecordingClient {
   }
 
   close(): void {
-    this.#agent.destroy();
+    this.#door.close();
   }
 
   #next(request: string): number {
@@ -81,47 +86,18 @@ export class RecordingClient {
     this.#attempts.set(request, attempt);
     return attempt;
   }
-
-  #tenantOf({ tenant }: Ask): Record<string, string> {
-    const { tenantHeader } = this.#settings;
-    return tenantHeader === undefined || tenant === undefined ? {} : { [tenantHeader]: tenant };
-  }
-
-  async #attempt(gateway: string, call: Call, body: string): Promise<{ ending: Ending; hintMs?: number | undefined }> {
-    let answer: Answer;
-    try {
-      answer = await post({
-        url: `${gateway}/v2/models/${call.model}/infer`,
-        headers: { "idempotency-key": call.request, ...this.#tenantOf(call) },
-        body,
-        timeoutMs: this.#settings.attemptMs,
-        agent: this.#agent,
-      });
-    } catch (error) {
-      return { ending: { kind: "unknown", why: error instanceof Error ? error.message : String(error) } };
-    }
-    return { ending: endingOf(answer), hintMs: answer.retryAfterMs };
-  }
-}
-
-/** Only a refusal that says "later" leaves the request open. Every other answer is an outcome. */
-export function endingOf({ status, body }: Answer): Ending {
-  if (status === 200) {
-    const echoedId = /"id"\s*:\s*"([^"]*)"/.exec(body)?.[1];
-    const version = /"model_version"\s*:\s*"([^"]*)"/.exec(body)?.[1];
-    return { kind: "ok", output: outputOf(body), echoedId, ...(version === undefined ? {} : { version }) };
-  }
-  const code = /"code"\s*:\s*"([^"]*)"/.exec(body)?.[1] ?? "none";
-  const later = isErrorCode(code) && errorKinds[code].retry && (status === 503 || status === 429);
-  return later ? { kind: "unknown", why: `${status} ${code}` } : { kind: "fail", status, code };
 }
 
 /**
- * The data of all outputs as text, digit by digit, because a parsed number would lose the low bits
- * of an INT64.
+ * A step that arrives before its predecessor comes again. A request that a gateway has refused at
+ * its first attempt has had no effect, so its client may leave it at that.
  */
-function outputOf(body: string): string {
-  return [...body.matchAll(/"data"\s*:\s*\[([^\]]*)\]/g)]
-    .map((found) => found[1]?.replaceAll(/\s/g, "") ?? "")
-    .join("|");
+export function judged({ numbered, mayFail = [] }: Call, ending: Ending, attempt: number): Ending {
+  if (ending.kind === "fail" && ending.code === "ahead_of_state" && numbered === true)
+    return { kind: "unknown", why: ending.code };
+  if (ending.kind !== "unknown" || ending.refusal === undefined || attempt > 1) return ending;
+  const { refusal } = ending;
+  return mayFail.includes(refusal)
+    ? { kind: "fail", status: errorKinds[refusal].status, code: refusal, refused: true }
+    : ending;
 }

@@ -3,12 +3,15 @@
  * checker. The last step of every sequence waits until the faults are over, so it reads the state
  * that the faults have left.
  */
+import { setMaxListeners } from "node:events";
 import { DEFAULT_TENANT } from "#shared/contract/tenant.js";
 import { startFleet, type Fleet, type FleetPlan } from "../fleet/fleet.js";
 import { seededRandom } from "../fleet/random.js";
 import { ownConfig } from "../fleet/repository.js";
-import { runBystander, runLoad } from "./load.js";
+import { addressesOf, type DoorName } from "../doors/doors.js";
+import { runLoad } from "./load.js";
 import { balance } from "./balancer.js";
+import { bystanders, runBystander, type BystanderName } from "./bystanders.js";
 import { check } from "./invariants.js";
 import { RecordingClient } from "./client.js";
 import type { ResourceLimits } from "./facts.js";
@@ -16,7 +19,7 @@ import { settledFloor } from "./floor.js";
 import { byRequest, History, type RequestHistory } from "./history.js";
 import { summarize, type Numbers } from "./numbers.js";
 import { Pace } from "./pace.js";
-import { planSequences } from "./sequences.js";
+import { planSequences, type SequencesPlan } from "./sequences.js";
 import type { Violation } from "./violation.js";
 import { watchFleet } from "./watch.js";
 
@@ -30,10 +33,22 @@ export interface Experiment<Broke> {
   readonly sequences: number;
   readonly steps: number;
   /**
-   * Models that compute the same function as `chain`. The fleet must serve these models, and
-   * `simple` for the bystander.
+   * Models whose bare loops `references.ts` has. The fleet must serve these models, and those of
+   * the bystanders.
    */
   readonly models: readonly string[];
+  /**
+   * The doors that the clients of sequences take in turn; HTTP alone if absent. The doors of gRPC
+   * need a fleet that speaks gRPC, and an experiment that is not balanced.
+   */
+  readonly doors?: readonly DoorName[];
+  /** The bystanders of each tenant; `simple` alone if absent. */
+  readonly beside?: readonly BystanderName[];
+  /** The share of occasions at which a client of gRPC leaves in the middle of an attempt. */
+  readonly leaves?: number;
+  /** As in the plan of sequences. */
+  readonly numbered?: SequencesPlan["numbered"];
+  readonly levels?: SequencesPlan["levels"];
   readonly poison?: number;
   readonly bursts?: number;
   readonly clients?: number;
@@ -44,8 +59,6 @@ export interface Experiment<Broke> {
   readonly tenants?: readonly string[];
   /** The header in which clients name their tenant. The gateways must heed this header. */
   readonly tenantHeader?: string;
-  /** How many levels of priority the bystanders' requests take in turn. */
-  readonly priorities?: number;
   /** How long the load lasts at least. */
   readonly spreadMs: number;
   /** Causes the faults. Adds its own requests to the fleet to `history.elsewhere`. */
@@ -76,7 +89,6 @@ const IDLE = /max_sequence_idle_microseconds: \d+/;
 /** A sequence of an experiment expires after this many microseconds without a step. */
 const IDLE_US = 1_800_000_000;
 const QUIET_MS = 15_000;
-const BYSTANDER_EVERY_MS = 50;
 
 export async function experiment<Broke>(plan: Experiment<Broke>): Promise<Findings<Broke>> {
   const fleet = await startFleet({ ...plan.fleet, configs: longLived(plan.fleet) });
@@ -108,32 +120,50 @@ async function runOn<Broke>(fleet: Fleet, plan: Experiment<Broke>): Promise<Find
   const history = new History();
   const watch = watchFleet(fleet, history);
   const balancer = plan.balanced === true ? balance(fleet.urls) : undefined;
-  const urls = balancer?.urls ?? (() => fleet.urls);
-  const { tenants = [DEFAULT_TENANT], tenantHeader, priorities = 0 } = plan;
-  const heeded = tenantHeader === undefined ? {} : { tenantHeader };
-  const clientNamed = (name: string) =>
-    new RecordingClient({ name, history, urls, random: random.fork(name), ...heeded });
-  const clients = Array.from({ length: plan.clients ?? 8 }, (_, i) => clientNamed(`client-${i}`));
-  const bystanders = tenants.map((tenant) => {
-    const client = clientNamed(`bystander-${tenant}`);
-    return { client, tenant, priorities, everyMs: BYSTANDER_EVERY_MS };
+  const { tenants = [DEFAULT_TENANT], tenantHeader, leaves = 0 } = plan;
+  const { doors = ["http"], beside: named = ["simple"], numbered, levels } = plan;
+  const clientNamed = (name: string, door: DoorName) =>
+    new RecordingClient({
+      name,
+      history,
+      door,
+      leaves,
+      urls: () => (door === "http" ? balancer?.urls() : undefined) ?? addressesOf(fleet.gateways, door),
+      random: random.fork(name),
+      ...(tenantHeader === undefined ? {} : { tenantHeader }),
+    });
+  const clients = Array.from({ length: plan.clients ?? 8 }, (_, i) => {
+    const door = doors[i % doors.length] ?? "http";
+    return clientNamed(`${door} ${i}`, door);
   });
+  const others = tenants.flatMap((tenant) =>
+    named.map((name) => ({
+      client: clientNamed(`${name} ${tenant}`, bystanders[name].door),
+      name,
+      tenant,
+      levels: levels ?? {},
+    })),
+  );
   const sequences = planSequences({
     count: plan.sequences,
     steps: plan.steps,
     models: plan.models,
     poison: plan.poison ?? 0,
     bursts: plan.bursts ?? 0.1,
+    ...(numbered === undefined ? {} : { numbered }),
+    ...(levels === undefined ? {} : { levels }),
     tenants,
     random: random.fork("sequences"),
   });
 
   const over = new AbortController();
+  // Each lane of a bystander listens.
+  setMaxListeners(0, over.signal);
   const pace = new Pace(plan.spreadMs);
   const calm = plan.breaking(fleet, pace, history);
   const rest = { random: random.fork("load"), rereads: 0.05, twins: 0.03 };
   const load = runLoad({ sequences, clients, pace, calm, ...rest }).finally(() => over.abort());
-  const beside = bystanders.map((bystander) => runBystander(bystander, over.signal));
+  const beside = others.map((bystander) => runBystander(bystander, over.signal));
   const [broke] = await Promise.all([calm, load, ...beside]);
 
   await fleet.store.whenWhole();
@@ -142,7 +172,7 @@ async function runOn<Broke>(fleet: Fleet, plan: Experiment<Broke>): Promise<Find
   for (const redis of connections) redis.disconnect();
   await watch.stop();
   balancer?.stop();
-  for (const client of [...clients, ...bystanders.map(({ client }) => client)]) client.close();
+  for (const client of [...clients, ...others.map(({ client }) => client)]) client.close();
 
   const { commits, resources } = watch;
   const { events, elsewhere } = history;

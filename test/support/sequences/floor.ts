@@ -23,6 +23,9 @@ const passing = new Set([
   "unpublished",
   "recount",
   "dead",
+  // The checkpoint of a request that runs again and again, whose worker died behind the commit.
+  "run",
+  "cached",
 ]);
 /**
  * Kinds of counters, parked requests and steps behind another step. No such key exists when no step

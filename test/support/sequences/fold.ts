@@ -1,10 +1,10 @@
 /**
- * Every output of a chain sequence is the fold of the inputs that took effect so far. A lost,
- * doubled, swapped or foreign step changes all later outputs. So the check reports only the first
- * wrong output, which shows the fault.
+ * Every output of a sequence is the fold of the inputs that took effect so far. A lost, doubled,
+ * swapped or foreign step changes all later outputs. So the check reports only the first wrong
+ * output, which shows the fault.
  */
-import { chainState, chainStep } from "../../fixtures/models/chain-reference.js";
 import type { RequestHistory } from "./history.js";
+import { referenceOf, type Reference, type State } from "./references.js";
 
 export interface WrongFold {
   readonly request: string;
@@ -20,8 +20,8 @@ interface Effect {
   readonly burst: number;
   readonly start: boolean;
   readonly input: bigint;
-  /** The state after the step, from its output. */
   readonly output: bigint;
+  readonly version: string | undefined;
 }
 
 /**
@@ -29,30 +29,36 @@ interface Effect {
  * @returns the first wrong output; undefined if all outputs are right
  */
 export function checkFold(steps: readonly RequestHistory[]): WrongFold | undefined {
-  let state: bigint | null = null;
+  const reference = referenceOf(steps[0]?.ask.model);
+  let state: State | null = null;
   let inputs: bigint[] = [];
   for (const burst of bursts(steps.flatMap(effectOf))) {
     const open = [...burst];
     while (open.length > 0) {
       if (open[0]?.start === true) [state, inputs] = [null, []];
-      const before: bigint | null = state;
-      const next = open.findIndex(({ input, output }) => chainStep(before, input) === output);
+      const before: State | null = state;
+      const next = open.findIndex((effect) => outputOf(reference, before, effect) === effect.output);
       const first = open[Math.max(next, 0)];
       if (first === undefined) break;
-      if (next < 0) return wrong(first, before, inputs);
+      if (next < 0) return wrong(reference, first, before, inputs);
       open.splice(next, 1);
-      state = first.output;
+      state = reference.step(before, first.input);
       inputs.push(first.input);
     }
   }
   return undefined;
 }
 
+function outputOf(reference: Reference, before: State | null, { input, version }: Effect): bigint {
+  return reference.output(reference.step(before, input), version);
+}
+
 function effectOf({ ask, outcomes }: RequestHistory): Effect[] {
   const result = outcomes.find((outcome) => outcome.kind === "ok");
   if (result?.kind !== "ok" || ask.input === undefined || !/^-?\d+$/.test(result.output)) return [];
-  const { request, step = 0, burst = step, start = false, input } = ask;
-  return [{ request, step, burst, start, input, output: chainState(BigInt(result.output), result.version) }];
+  const { request, step = 0, numbered, start = false, input } = ask;
+  const burst = numbered === true ? step : (ask.burst ?? step);
+  return [{ request, step, burst, start, input, output: BigInt(result.output), version: result.version }];
 }
 
 function bursts(effects: readonly Effect[]): Effect[][] {
@@ -65,29 +71,33 @@ function bursts(effects: readonly Effect[]): Effect[][] {
   return groups;
 }
 
-function wrong({ request, step, input, output }: Effect, state: bigint | null, inputs: readonly bigint[]): WrongFold {
+function wrong(reference: Reference, effect: Effect, state: State | null, inputs: readonly bigint[]): WrongFold {
+  const { request, step, input, output } = effect;
   return {
     request,
     step,
-    expected: String(chainStep(state, input)),
+    expected: String(outputOf(reference, state, effect)),
     actual: String(output),
-    looksLike: diagnose([...inputs, input], output),
+    looksLike: diagnose(reference, [...inputs, input], effect),
   };
 }
 
 /** Says which single slip explains the output. `inputs` ends with the input of the wrong step. */
-function diagnose(inputs: readonly bigint[], output: bigint): string {
-  const fold = (list: readonly bigint[]) => list.reduce<bigint | null>((state, input) => chainStep(state, input), null);
+function diagnose(reference: Reference, inputs: readonly bigint[], { output, version }: Effect): string {
+  const explains = (list: readonly bigint[]) => {
+    const state = list.reduce<State | null>((before, input) => reference.step(before, input), null);
+    return state !== null && reference.output(state, version) === output;
+  };
   const last = inputs.length - 1;
-  if (fold(inputs.slice(last)) === output) return "state lost: began from the initial state";
+  if (explains(inputs.slice(last))) return "state lost: began from the initial state";
   for (let i = last; i >= 0; i--) {
     const [before, one, after] = [inputs.slice(0, i), inputs.slice(i, i + 1), inputs.slice(i + 1)];
     const ago = last - i === 0 ? "this step" : `the step ${last - i} before`;
-    if (fold([...before, ...after]) === output) return `lost ${ago}`;
-    if (fold([...before, ...one, ...one, ...after]) === output) return `doubled ${ago}`;
-    if (fold([...before, ...after.slice(0, 1), ...one, ...after.slice(1)]) === output)
+    if (explains([...before, ...after])) return `lost ${ago}`;
+    if (explains([...before, ...one, ...one, ...after])) return `doubled ${ago}`;
+    if (explains([...before, ...after.slice(0, 1), ...one, ...after.slice(1)]))
       return `swapped ${ago} with its successor`;
-    if (i > 0 && fold(inputs.slice(i)) === output) return `state lost before ${ago}`;
+    if (i > 0 && explains(inputs.slice(i))) return `state lost before ${ago}`;
   }
   return "no single lost, doubled or swapped step explains it";
 }

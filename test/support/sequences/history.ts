@@ -1,55 +1,11 @@
 /**
- * The attempts and answers of all clients, in order. Every HTTP attempt is a `submit` and exactly
+ * The attempts and answers of all clients, in order. Every attempt is a `submit` and exactly
  * one ending. The ending `unknown` means that the client cannot tell whether the request took
  * effect.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
-import type { ErrorCode } from "#shared/errors.js";
-
-/** A request. All attempts of a request have the same ask. */
-export interface Ask {
-  /** The `Idempotency-Key` and the body's `id`, unique in a history. */
-  readonly request: string;
-  readonly model: string;
-  /** The tenant of the request, if clients name a tenant; else absent for the default tenant. */
-  readonly tenant?: string;
-  /** The label of the sequence; absent for a stateless request. */
-  readonly sequence?: string;
-  /** Counted from 1, in the order in which the client asks. */
-  readonly step?: number;
-  /** A client sends the steps of a burst at the same time, so any order among them is right. */
-  readonly burst?: number;
-  /** The input of a chain model. */
-  readonly input?: bigint;
-  /** The only right output, if the output depends on the request alone. */
-  readonly answer?: string;
-  readonly start?: boolean;
-  readonly end?: boolean;
-  /**
-   * The error code that is the right outcome of poison, and of the step after poison. If absent, a
-   * result is right.
-   */
-  readonly expects?: ErrorCode;
-  /**
-   * The deadline is short: the outcome `expired` is right, too, if the request then has had no
-   * effect.
-   */
-  readonly mayExpire?: true;
-  /** The request has no key, so its client cannot ask again for an outcome that did not arrive. */
-  readonly unkeyed?: true;
-}
-
-export type Ending =
-  | {
-      readonly kind: "ok";
-      readonly output: string;
-      readonly echoedId: string | undefined;
-      /** The version of the model that answered, if the answer names a version. */
-      readonly version?: string;
-    }
-  | { readonly kind: "fail"; readonly status: number; readonly code: string }
-  | { readonly kind: "unknown"; readonly why: string };
+import type { Ask, Ending } from "../doors/ask.js";
 
 interface Stamp {
   /** Milliseconds since the history began. */

@@ -4,9 +4,11 @@
  */
 import { describe, expect, it } from "vitest";
 import { chainStep } from "../../fixtures/models/chain-reference.js";
+import type { Ask } from "../doors/ask.js";
 import { check, type Evidence } from "./invariants.js";
 import type { CommitSample, Floor } from "./facts.js";
-import type { Ask, Ended, Event } from "./history.js";
+import { chainsInARow } from "./references.js";
+import type { Ended, Event } from "./history.js";
 
 const limits = { rssBytes: 100, descriptors: 10, usedMemoryBytes: 100, natsPendingBytes: 100 };
 const quiet = [{ at: 0, name: "worker-1", what: "rssBytes", value: 50 }] as const;
@@ -173,6 +175,13 @@ describe("check", () => {
     expect(found(events, over)).toEqual(expected);
   });
 
+  it("counts each attempt without a key as a request", () => {
+    const plain = { request: "s-1", model: "simple", unkeyed: true } as const;
+    const events = [...sound, submit(plain), unknown("s-1"), submit(plain, 2), ok("s-1", 1n, 2)];
+    expect(found(events, { floor: floor({ outcomeRecords: 5 }) })).toEqual([]);
+    expect(found(events, { floor: floor({ outcomeRecords: 6 }) })).toEqual(["no phantom"]);
+  });
+
   it("takes poison, its refusal and what follows it as they were planted, once", () => {
     const [first, second] = [ask(3, { expects: "poison_request" }), ask(4, { expects: "sequence_start_required" })];
     const events = [
@@ -235,6 +244,30 @@ describe("stateIsFold", () => {
     expect(what([a, swappedB, swappedC], together)).toEqual([]);
     expect(what([a, swappedB, swappedC])).toHaveLength(1);
     expect(what([a, b, swappedC], together)).toHaveLength(1);
+  });
+
+  it("takes the steps of a burst in their order alone if they name their numbers", () => {
+    const [swappedC = 0n, swappedB = 0n] = outputs([5n, 7n, 6n]).slice(1);
+    const numbered = { burst: 2, numbered: true } as const;
+    expect(what([a, b, c], [{}, numbered, numbered])).toEqual([]);
+    expect(what([a, swappedB, swappedC], [{}, numbered, numbered])).toHaveLength(1);
+  });
+
+  it("takes a request that a policy refused as without effect, and flags its effect", () => {
+    const mayFail = ["queue_full"] as const;
+    const refused = [...answered([a]), submit(ask(2, { mayFail })), fail("r-2", "queue_full"), submit(ask(3))];
+    const calm = { floor: floor({ outcomeRecords: 2 }) };
+    expect(found([...refused, ok("r-3", last([5n, 7n]))], calm)).toEqual([]);
+    expect(found([...refused, ok("r-3", c)], calm)).toEqual(["state is the fold"]);
+    const unplanned = [...answered([a]), submit(ask(2)), fail("r-2", "queue_full")];
+    expect(found(unplanned, calm)).toEqual(["nobody else pays"]);
+  });
+
+  it("folds through all steps of a model that has several", () => {
+    const { step, output } = chainsInARow(2);
+    const inner = outputs([5n, 6n]);
+    const both = [step(null, 5n), step(step(null, 5n), 6n)].map((state) => output(state, undefined));
+    expect(both).toEqual(outputs(inner));
   });
 
   it("may begin anew with another version", () => {

@@ -3,10 +3,11 @@
  * evidence to violations. No invariant may stay silent on evidence that it cannot read, because
  * unseen evidence proves nothing.
  */
+import { isRight } from "../doors/ask.js";
 import { neverBack, oneCommitter } from "./commits.js";
 import { checkFold } from "./fold.js";
 import type { CommitSample, Floor, ResourceLimits, ResourceSample } from "./facts.js";
-import { bySequence, byRequest, type Ask, type Event, type RequestHistory, type Requests } from "./history.js";
+import { bySequence, byRequest, type Event, type RequestHistory, type Requests } from "./history.js";
 import type { Violation } from "./violation.js";
 
 /**
@@ -58,7 +59,9 @@ export function noPhantom(events: readonly Event[], requests: Requests, floor: F
         what: `answered with id ${event.echoedId ?? "(none)"}`,
       });
   }
-  const asked = requests.size + elsewhere;
+  // Each attempt without a key is a request of its own.
+  const attempts = [...requests.values()].map(({ ask, submits }) => (ask.unkeyed === true ? submits.length : 1));
+  const asked = attempts.reduce((sum, count) => sum + count, elsewhere);
   if (floor.outcomeRecords > asked)
     violations.push({ invariant: "no phantom", what: `${floor.outcomeRecords} outcomes of ${asked} requests` });
   return violations;
@@ -200,11 +203,6 @@ export function nobodyElsePays(requests: Requests): Violation[] {
       { invariant: "nobody else pays", request: ask.request, what: `${other} instead of ${ask.expects ?? "a result"}` },
     ];
   });
-}
-
-/** @param said an error's code, or `ok` */
-function isRight({ expects, mayExpire }: Ask, said: string): boolean {
-  return said === (expects ?? "ok") || (mayExpire === true && said === "expired");
 }
 
 export interface Evidence {

@@ -4,7 +4,9 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { seededRandom } from "../fleet/random.js";
 import { check } from "./invariants.js";
-import { endingOf, RecordingClient } from "./client.js";
+import { joined } from "../doors/door.js";
+import { endingOf } from "../doors/http.js";
+import { judged, RecordingClient } from "./client.js";
 import { byRequest, History } from "./history.js";
 import { runLoad } from "./load.js";
 import { Pace } from "./pace.js";
@@ -92,6 +94,39 @@ describe("endingOf", () => {
   });
 });
 
+describe("judged", () => {
+  const call = { request: "r", model: "m", parameters: {}, inputs: [] };
+  const full = { kind: "unknown", why: "503 queue_full", refusal: "queue_full" } as const;
+  const early = { kind: "fail", status: 409, code: "ahead_of_state" } as const;
+
+  it("lets a client leave it at a refusal of its first attempt alone, if the plan allows the refusal", () => {
+    const hurried = { ...call, mayFail: ["queue_full"] as const };
+    expect(judged(hurried, full, 1)).toMatchObject({ kind: "fail", code: "queue_full", refused: true });
+    expect(judged(hurried, full, 2)).toEqual(full);
+    expect(judged(call, full, 1)).toEqual(full);
+  });
+
+  it("lets a step with a number come again if it came before its predecessor", () => {
+    expect(judged({ ...call, numbered: true }, early, 1).kind).toBe("unknown");
+    expect(judged(call, early, 1)).toEqual(early);
+  });
+});
+
+describe("joined", () => {
+  const part = (index: number) => ({ index, output: String(10 * index) });
+
+  it("shows a part that came twice, too late or not at all", () => {
+    const right = joined([part(0), part(1), part(2)]);
+    expect(right).toBe("0:0|1:10|2:20");
+    const wrong = [
+      [part(0), part(1), part(1), part(2)],
+      [part(1), part(0), part(2)],
+      [part(0), part(2)],
+    ].map(joined);
+    for (const one of wrong) expect(one).not.toBe(right);
+  });
+});
+
 describe("planSequences", () => {
   const plan = () =>
     planSequences({ count: 60, steps: 40, models: ["chain", "pill"], poison: 2, bursts: 0.1, random: seededRandom(3) });
@@ -110,6 +145,31 @@ describe("planSequences", () => {
       expect(model).toBe("pill");
       expect(calls.slice(-2).map(({ expects }) => expects)).toEqual(["poison_request", "sequence_start_required"]);
     }
+  });
+
+  it("numbers the steps of some sequences, from each START on", () => {
+    const random = seededRandom(3);
+    const planned = planSequences({ count: 30, steps: 12, models: ["chain"], numbered: 0.5, random });
+    const numbered = planned.filter(({ calls }) => calls[0]?.numbered === true);
+    expect(numbered.length).toBeGreaterThan(5);
+    for (const { calls } of numbered) {
+      let begun = 0;
+      for (const [i, call] of calls.entries()) {
+        if (call.start === true) begun = i;
+        expect(call.parameters["sequence_step"]).toBe(i - begun + 1);
+      }
+    }
+    expect(numbered.some(({ calls }) => calls.some((call, i) => call.burst === calls[i + 1]?.burst))).toBe(true);
+  });
+
+  it("lets a policy refuse no step that begins or ends a sequence, or is its last", () => {
+    const levels = { chain: [{ priority: 1 }, { priority: 2, mayFail: ["expired"] as const }] };
+    const planned = planSequences({ count: 30, steps: 12, models: ["chain"], levels, random: seededRandom(3) });
+    const calls = planned.flatMap((sequence) => sequence.calls);
+    const refusable = calls.filter(({ mayFail }) => mayFail !== undefined);
+    expect(refusable.length).toBeGreaterThan(100);
+    for (const { start, end, step, parameters } of refusable)
+      expect([start, end, step === 12, parameters["priority"]]).toEqual([false, false, false, 2]);
   });
 
   it("leaves START, END and the last step alone in their bursts", () => {

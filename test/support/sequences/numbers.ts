@@ -9,6 +9,10 @@ export interface Numbers {
   readonly attempts: number;
   /** How many attempts ended unknown, by the error or refusal that the client saw. */
   readonly unknown: Readonly<Record<string, number>>;
+  /** How many requests ended in an error, by its code. */
+  readonly failed: Readonly<Record<string, number>>;
+  /** How many attempts each kind of client made, and how many of these repeated a request. */
+  readonly clients: Readonly<Record<string, { readonly attempts: number; readonly again: number }>>;
   readonly load: Latency;
   readonly bystander: Latency;
   /** How many lines of the workers' logs tell of recovery, by message. */
@@ -44,6 +48,8 @@ export function summarize({ fleet, requests, events, resources, commits }: Mater
     requests: all.length,
     attempts: events.filter(({ kind }) => kind === "submit").length,
     unknown,
+    failed: tally(all.flatMap(({ outcomes: [first] }) => (first?.kind === "fail" ? [first.code] : []))),
+    clients: clientsIn(events),
     load: latencyOf(all.filter((one) => !isBystander(one))),
     bystander: latencyOf(all.filter(isBystander)),
     workerEvents: tally(told.flatMap(notable)),
@@ -57,6 +63,19 @@ function tally(words: readonly string[]): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const word of words) counts[word] = (counts[word] ?? 0) + 1;
   return counts;
+}
+
+/** The first word of a client's name is its kind. */
+function clientsIn(events: readonly Event[]): Numbers["clients"] {
+  const found: Record<string, { attempts: number; again: number }> = {};
+  for (const event of events) {
+    if (event.kind !== "submit") continue;
+    const [kind = ""] = event.client.split(" ");
+    const counts = (found[kind] ??= { attempts: 0, again: 0 });
+    counts.attempts += 1;
+    if (event.attempt > 1) counts.again += 1;
+  }
+  return found;
 }
 
 /** How long clients waited, from a request's first submission to its outcome, retries included. */

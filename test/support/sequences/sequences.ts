@@ -5,8 +5,10 @@
 import { DEFAULT_TENANT } from "#shared/contract/tenant.js";
 import { encodeCorrelationId, type CorrelationId } from "#shared/contract/sequence.js";
 import { POISON_INPUT } from "../../fixtures/models/chain-reference.js";
+import type { ErrorCode } from "#shared/errors.js";
+import type { Call } from "../doors/call.js";
 import type { Random } from "../fleet/random.js";
-import { PATIENCE_MS, type Call } from "./client.js";
+import { PATIENCE_MS } from "./client.js";
 import { sequenceLabel } from "./floor.js";
 
 export interface SequencePlan {
@@ -20,6 +22,13 @@ export interface SequencePlan {
   readonly poisoned: boolean;
 }
 
+/** A level of a model's queue policies. */
+export interface Level {
+  readonly priority: number;
+  /** Refusals of the level's policy; absent if the policy refuses nothing. */
+  readonly mayFail?: readonly ErrorCode[];
+}
+
 export interface SequencesPlan {
   readonly count: number;
   readonly steps: number;
@@ -29,6 +38,13 @@ export interface SequencesPlan {
   readonly poison?: number;
   /** The share of steps that a client sends together with the step before. */
   readonly bursts?: number;
+  /** The share of sequences that number their steps, and send several steps in a row. */
+  readonly numbered?: number;
+  /**
+   * The levels of models with queue policies, of which each request names one. A step that begins or
+   * ends a sequence, or is the last step, names a level that refuses nothing.
+   */
+  readonly levels?: Readonly<Record<string, readonly Level[]>>;
   readonly random: Random;
   /**
    * Each sequence takes the next tenant. The sequences of a turn through all tenants have the same
@@ -67,8 +83,14 @@ interface Sequence {
   readonly request: string;
 }
 
-function planCalls({ steps, bursts = 0, random }: SequencesPlan, sequence: Sequence): Call[] {
+/** The share of steps that a client with numbers sends behind the step before. */
+const IN_A_ROW = 0.6;
+
+function planCalls(plan: SequencesPlan, sequence: Sequence): Call[] {
+  const { steps, bursts = 0, random } = plan;
   const { id, label, model, tenant, poisoned, request } = sequence;
+  const levels = plan.levels?.[model] ?? [];
+  const numbered = !poisoned && levels.length === 0 && plan.numbered !== undefined && random.chance(plan.numbered);
   const ends = !poisoned && random.chance(0.5);
   const middle = random.between(Math.ceil(steps / 3), Math.ceil((2 * steps) / 3));
   const anew = !poisoned && steps >= 6 && random.chance(1 / 3);
@@ -76,22 +98,28 @@ function planCalls({ steps, bursts = 0, random }: SequencesPlan, sequence: Seque
   const poisonAt = poisoned ? middle : undefined;
   const calls: Call[] = [];
   let burst = 0;
+  let begun = 1;
   for (let step = 1; step <= (poisonAt ?? steps); step++) {
     const start = step === 1 || (anew && step === middle);
     const end = (ends && step === steps) || (endsBefore && step === middle - 1);
     const previous = calls.at(-1);
     const free = !start && !end && step < steps && step !== poisonAt;
-    const joins = free && previous?.start === false && !previous.end && random.chance(bursts);
+    const joins = free && previous?.start === false && !previous.end && random.chance(numbered ? IN_A_ROW : bursts);
     if (!joins) burst += 1;
+    if (start) begun = step;
     const input = step === poisonAt ? POISON_INPUT : harmless(random);
     const ask = { request: `${request}-${step}`, model, tenant, sequence: label, step, burst, input, start, end };
     const expects = step === poisonAt ? { expects: "poison_request" as const } : {};
-    calls.push({ ...ask, ...expects, body: chainBody(ask.request, id, input, start, end) });
+    const number = numbered ? { sequence_step: step - begun + 1 } : {};
+    const content = contentOf({ id, start, end }, input, number);
+    const call = { ...ask, ...expects, ...(numbered && { numbered }), ...content };
+    calls.push(atLevel(call, pickLevel(levels, free, random)));
   }
   if (poisonAt !== undefined) {
     const step = poisonAt + 1;
     const ask = { request: `${request}-${step}`, model, tenant, sequence: label, step, burst: burst + 1, input: 1n };
-    calls.push({ ...ask, expects: "sequence_start_required", body: chainBody(ask.request, id, 1n, false, false) });
+    const content = contentOf({ id, start: false, end: false }, 1n);
+    calls.push({ ...ask, expects: "sequence_start_required", ...content });
   }
   return calls;
 }
@@ -101,14 +129,30 @@ function harmless(random: Random): bigint {
   return input === POISON_INPUT ? 1n : input;
 }
 
-/** Concatenated by hand, because JSON.stringify cannot write integers above 2^53. */
-export function chainBody(request: string, id: CorrelationId, input: bigint, start: boolean, end: boolean): string {
-  const sequenceId = id.kind === "uint64" ? String(id.value) : JSON.stringify(id.value);
-  return (
-    `{"id":${JSON.stringify(request)},"parameters":{"timeout":${PATIENCE_MS * 1_000},` +
-    `"sequence_id":${sequenceId},"sequence_start":${start},"sequence_end":${end}},` +
-    `"inputs":[{"name":"INPUT","datatype":"INT64","shape":[1,1],"data":[${input}]}]}`
-  );
+export function atLevel(call: Call, level: Level | undefined): Call {
+  if (level === undefined) return call;
+  const { priority, mayFail } = level;
+  return { ...call, parameters: { ...call.parameters, priority }, ...(mayFail === undefined ? {} : { mayFail }) };
+}
+
+function pickLevel(levels: readonly Level[], mayFail: boolean, random: Random): Level | undefined {
+  const fitting = mayFail ? levels : levels.filter((level) => level.mayFail === undefined);
+  return fitting.length === 0 ? undefined : random.pick(fitting);
+}
+
+interface Place {
+  readonly id: CorrelationId;
+  readonly start: boolean;
+  readonly end: boolean;
+}
+
+/** The content of a step with this input. */
+function contentOf({ id, start, end }: Place, input: bigint, more: Call["parameters"] = {}) {
+  const parameters = { timeout: PATIENCE_MS * 1_000, sequence_id: id.value, sequence_start: start, sequence_end: end };
+  return {
+    parameters: { ...parameters, ...more },
+    inputs: [{ name: "INPUT", datatype: "INT64", shape: [1, 1], data: [input] }],
+  } as const satisfies Pick<Call, "parameters" | "inputs">;
 }
 
 function correlationId(i: number, prefix: string, random: Random): CorrelationId {

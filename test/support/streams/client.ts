@@ -9,12 +9,15 @@ import type { Random } from "../fleet/random.js";
 import type { StreamAsk } from "./ask.js";
 import { readEventSource, type SourceEnd } from "./event-source.js";
 import type { Manner, Reading, StreamOutcome } from "./history.js";
-import { submissionOf, recordIn, takeChunk, takeRecord, takeText } from "./front-doors.js";
+import { submissionOf, recordIn, takeChunk, takePart, takeRecord, takeText } from "./front-doors.js";
+import { readGrpc, suitsGrpc } from "./grpc.js";
 import { readSocket } from "./websocket.js";
 
 export interface StreamClientSettings {
   /** The gateways to choose from now. */
   readonly urls: () => readonly string[];
+  /** The same gateways' addresses of gRPC; absent if no stream is read over gRPC. */
+  readonly targets?: () => readonly string[];
   readonly random: Random;
   /** Sent with every request. */
   readonly headers?: Readonly<Record<string, string>>;
@@ -25,6 +28,8 @@ export interface StreamClientSettings {
 }
 
 const MAX_PAUSE_MS = 250;
+/** The share of messages at which a client of gRPC leaves, and resumes at another gateway. */
+const LEAVES = 0.02;
 
 export class StreamClient {
   readonly #settings: StreamClientSettings;
@@ -35,19 +40,29 @@ export class StreamClient {
 
   /** @param key two readings under the same key read the same stream */
   async read(ask: StreamAsk, manner: Manner, key: string): Promise<Reading> {
-    const { urls, random, headers = {}, patienceMs = 90_000, onPiece = () => undefined } = this.#settings;
+    const {
+      urls,
+      targets = () => [],
+      random,
+      headers = {},
+      patienceMs = 90_000,
+      onPiece = () => undefined,
+    } = this.#settings;
     const begunAt = performance.now();
     const reading: Reading = { ask, manner, id: undefined, pieces: [], connections: [], begunAt, outcome: undefined };
     let at = random.between(0, urls().length - 1);
     for (let pauseMs = 10; ; pauseMs = Math.min(pauseMs * 2, MAX_PAUSE_MS)) {
       const seen = reading.pieces.length;
-      const now = urls();
+      // An answer over gRPC does not name the stream's id, so the client asks once more over HTTP.
+      const isGrpc = manner === "grpc" && reading.outcome === undefined;
+      const now = isGrpc ? targets() : urls();
       const gateway = now[at++ % now.length] ?? "";
-      const connection = { reading, gateway, headers, onPiece };
-      const end = await (reading.id === undefined ? submit(connection, key) : resume(connection));
+      const connection = { reading, gateway, headers, onPiece, random };
+      const way = isGrpc ? listenGrpc : reading.id === undefined ? submit : resume;
+      const end = await way(connection, key);
       const submitted = reading.id !== undefined && end.kind === "answered" && end.status === 202;
       if (reading.outcome === undefined && !submitted) reading.outcome = verdictOf(reading, end);
-      if (reading.outcome !== undefined) return reading;
+      if (reading.outcome !== undefined && (manner !== "grpc" || reading.id !== undefined)) return reading;
       if (performance.now() - begunAt > patienceMs) {
         reading.outcome = { kind: "unresolved", what: reading.connections.at(-1)?.end ?? "never connected" };
         return reading;
@@ -63,6 +78,7 @@ interface Place {
   readonly gateway: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly onPiece: (reading: Reading) => void;
+  readonly random: Random;
 }
 
 async function submit(place: Place, key: string): Promise<SourceEnd> {
@@ -80,6 +96,25 @@ async function submit(place: Place, key: string): Promise<SourceEnd> {
     onHead,
     onEvent: (event, at) => onEvent(reading, event, at),
   });
+}
+
+async function listenGrpc({ reading, gateway, headers, onPiece, random }: Place, key: string): Promise<SourceEnd> {
+  const connection = { gateway, path: "ModelStreamInfer", begunAt: performance.now(), end: "open" };
+  reading.connections.push(connection);
+  const end = await readGrpc({
+    target: gateway,
+    headers,
+    ask: reading.ask,
+    key,
+    after: reading.pieces.at(-1)?.index,
+    onPart(part) {
+      const goOn = takePart(reading, part, performance.now());
+      onPiece(reading);
+      return goOn && !random.chance(LEAVES);
+    },
+  });
+  connection.end = inWords(end);
+  return end;
 }
 
 /**
@@ -199,7 +234,8 @@ export async function keepRunning(load: StreamLoad): Promise<void> {
       const inTurn = manners[(turn + Math.floor(turn / asks.length)) % manners.length];
       if (ask === undefined || inTurn === undefined) throw new Error("a load needs asks and manners");
       // Only records contain all choices of a stream with several.
-      const manner = ask.parameters["n"] === undefined || inTurn === "websocket" ? inTurn : "events";
+      const suits = inTurn === "grpc" ? suitsGrpc(ask) : ask.parameters["n"] === undefined || inTurn === "websocket";
+      const manner = suits ? inTurn : "events";
       await onEnd(await client.read(ask, manner, `${name}-${turn}`));
     }
   };

@@ -7,6 +7,7 @@ import type { Manner, Reading } from "./history.js";
 import type { TokenRecord } from "#shared/contract/generation.js";
 import { errorKinds, isErrorCode } from "#shared/errors.js";
 import type { ServerEvent } from "./event-source.js";
+import type { GrpcPart } from "./grpc.js";
 
 export interface Submission {
   readonly path: string;
@@ -27,6 +28,7 @@ export function submissionOf({ model, prompt, parameters }: StreamAsk, manner: M
       return { path: generate, headers: {}, body: JSON.stringify({ text_input: prompt, ...parameters }) };
     case "events":
     case "websocket":
+    case "grpc":
       return {
         path: typeof prompt === "string" ? generate : "/v1/completions",
         headers: { prefer: "respond-async" },
@@ -81,6 +83,14 @@ export function takeText(reading: Reading, { data }: ServerEvent, at: number): b
   if (answer.error !== undefined) return fail(reading, answer.code, answer.error);
   take(reading, { index: undefined, text: answer.text_output ?? "", record: undefined, at });
   return true;
+}
+
+/** Takes a message of ModelStreamInfer. */
+export function takePart(reading: Reading, { index, text, isFinal, error }: GrpcPart, at: number): boolean {
+  if (error !== undefined) return fail(reading, ...error);
+  if (text !== undefined) take(reading, { index, text, record: undefined, at });
+  if (isFinal) reading.outcome = { kind: "finished" };
+  return !isFinal;
 }
 
 /** Takes an event of the records' own path. */

@@ -32,9 +32,9 @@ export interface Connection {
 /**
  * How a client reads. `completions` and `generate_stream` submit and read at once; `events` and
  * `websocket` submit in the background and read the records. After a cut, a client reads the
- * records from another gateway.
+ * records from another gateway; a client of `grpc` submits again under its key, and resumes.
  */
-export type Manner = "completions" | "generate_stream" | "events" | "websocket";
+export type Manner = "completions" | "generate_stream" | "events" | "websocket" | "grpc";
 
 export type StreamOutcome =
   | { readonly kind: "finished" }

@@ -73,7 +73,7 @@ const QUIET_MS = 15_000;
 const FEWER = 8;
 /** A single request in this many may have two different undisturbed answers. */
 const MOST_UNSETTLED = 20;
-const allManners: readonly Manner[] = ["completions", "events", "generate_stream", "websocket"];
+const overHttp: readonly Manner[] = ["completions", "events", "generate_stream", "websocket"];
 
 export class StreamLab {
   readonly fleet: Fleet;
@@ -129,6 +129,11 @@ export class StreamLab {
     if (asks === undefined) return;
     this.#asks = planAsks({ ...asks, random: seededRandom(this.#seed).fork("asks") });
     await this.learn(this.#asks);
+  }
+
+  /** All manners that the fleet's gateways offer. */
+  get #manners(): readonly Manner[] {
+    return this.fleet.gateways.some(({ grpc }) => grpc !== "") ? [...overHttp, "grpc"] : overHttp;
   }
 
   /** How many streams the lab has asked for so far; each has an outcome in Redis. */
@@ -189,7 +194,7 @@ export class StreamLab {
       asks,
       client: this.client("undisturbed"),
       running,
-      manners: allManners,
+      manners: this.#manners,
       name: `undisturbed-${this.#seed}-${this.#learned++}`,
       onEnd: async (reading) => {
         const { found, stored } = await this.judge(reading);
@@ -209,7 +214,8 @@ export class StreamLab {
 
   client(name: string, onPiece?: (reading: Reading) => void): StreamClient {
     const headers = this.#tenant === undefined ? {} : { [this.#tenant.header]: this.#tenant.name };
-    const settings = { urls: () => this.fleet.urls, random: seededRandom(this.#seed).fork(name), headers };
+    const targets = () => this.fleet.gateways.map(({ grpc }) => grpc);
+    const settings = { urls: () => this.fleet.urls, targets, random: seededRandom(this.#seed).fork(name), headers };
     return new StreamClient(onPiece === undefined ? settings : { ...settings, onPiece });
   }
 
@@ -220,7 +226,7 @@ export class StreamLab {
 
   /** An experiment whose caller checks itself for keys left over. */
   async underLoad<Broke>(plan: Omit<StreamExperiment<Broke>, "poison">): Promise<StreamFindings<Broke>> {
-    const { name, running, manners = allManners, breaking } = plan;
+    const { name, running, manners = this.#manners, breaking } = plan;
     const { fleet, asks } = this;
     const watch = await watchSubjects(fleet.nats.url, this.#reader);
     const numbers = new StreamNumbers(fleet);
