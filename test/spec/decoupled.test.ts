@@ -244,6 +244,8 @@ describe("an ensemble with a decoupled step", () => {
   it("sends events over HTTP", async () => {
     const flat = await events("/v2/models/tells-twice/generate_stream", { N: 3 });
     expect(flat.map(({ OUT: out }) => out)).toEqual(twice(3));
+  });
+});
 
 /** The cases of Triton's `qa/L0_decoupled`, whose models need a backend of their own. */
 describe("square_int32, which gives the answer n for n times", () => {
