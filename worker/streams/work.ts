@@ -4,7 +4,8 @@ import { decodeFrame } from "#shared/frame.js";
 import type { Delivery } from "#shared/queue/entry.js";
 import type { StreamQueue } from "#shared/queue/work/lane.js";
 import type { Exclusive } from "../lane/exclusive.js";
-import { unbatched, type Holdings } from "../lane/holdings.js";
+import type { ModelCounts } from "../lane/counts.js";
+import { unbatched, type Held, type Holdings } from "../lane/holdings.js";
 import type { LaneContext, LaneWork } from "../lane/lane.js";
 import type { ServingGenerator } from "./load.js";
 import { StreamLoop } from "./loop.js";
@@ -24,11 +25,13 @@ const READ_AT_ONCE = 8;
 
 export class StreamWork implements LaneWork {
   readonly batching = unbatched;
+  readonly counts: ModelCounts;
   readonly #slots: number;
   readonly #holdings: Holdings;
   readonly #loop: StreamLoop;
 
   constructor(model: ServingGenerator, context: LaneContext, settings: StreamWorkSettings) {
+    this.counts = context.counts;
     this.#slots = model.slots;
     this.#holdings = context.holdings;
     this.#loop = new StreamLoop({ ...context, ...settings, model });
@@ -36,7 +39,7 @@ export class StreamWork implements LaneWork {
 
   room(): number {
     const free = slotsFor("fresh", this.#slots) - this.#loop.slotsTaken;
-    return Math.min(READ_AT_ONCE, free) - this.#holdings.waiting.length;
+    return Math.min(READ_AT_ONCE, free) - this.#holdings.waiting.length - this.#loop.callsWaiting;
   }
 
   suspectRoom(): number {
@@ -49,5 +52,15 @@ export class StreamWork implements LaneWork {
 
   run(signal: AbortSignal): Promise<void> {
     return this.#loop.run(signal);
+  }
+
+  /** Generates the text of an ensemble's step, beside other streams. */
+  call(held: Held): void {
+    this.#loop.call(held);
+  }
+
+  /** The same while nothing else runs, until `isAlone` says that it may run beside others. */
+  callAlone(held: Held, isAlone: () => boolean): Promise<void> {
+    return this.#loop.callAlone(held, isAlone);
   }
 }
