@@ -362,20 +362,23 @@ export class FleetMember {
     const { config, exclusive } = this;
     const shared = { exclusive, maxRunsAlone: config.BATON_MAX_RUNS_ALONE };
     const { BATON_TIMINGS: timings } = config;
-    if (model.kind === "generator") {
-      const queue = { ...context.queue, streams: true } as const;
-      return new StreamWork(model.serving, context, { ...shared, timings, queue });
-    }
     const limits = { maxStateBytes: config.BATON_MAX_STATE_BYTES, timings };
-    const work =
-      model.kind === "ensemble"
-        ? new EnsembleWork(model.serving, context, {
-            ...shared,
-            limits,
-            runs: this.runLog(model.serving, context),
-            models: model.serving.steps.map(({ served }) => callable.get(served) as StepModel),
-          })
-        : this.tensorWorkOf(model.serving, context, { ...shared, limits });
+    const make = (): LaneWork & StepModel => {
+      switch (model.kind) {
+        case "generator": {
+          const queue = { ...context.queue, streams: true } as const;
+          return new StreamWork(model.serving, context, { ...shared, timings, queue });
+        }
+        case "tensors":
+          return this.tensorWorkOf(model.serving, context, { ...shared, limits });
+        case "ensemble": {
+          const models = model.serving.steps.map(({ served }) => callable.get(served) as StepModel);
+          const runs = this.runLog(model.serving, context);
+          return new EnsembleWork(model.serving, context, { ...shared, limits, runs, models });
+        }
+      }
+    };
+    const work = make();
     callable.set(model.callable.served, work);
     return work;
   }

@@ -10,13 +10,13 @@ import { scanRepository, type FoundModel, type ScannedModel } from "./models/sca
 import { loadVersion, type LoadedTensorModel } from "./load-version.js";
 import type { WorkerConfig } from "./config.js";
 import { inOrder, loadEnsemble, type LoadedEnsemble } from "./ensembles/load.js";
-import type { Callable } from "./ensembles/serving.js";
+import { callableGenerator, type Callable } from "./ensembles/serving.js";
 import type { ModelChoice } from "./repository/choice.js";
 import { instancePlaces, type Device, type Places, type WantedInstances } from "./devices/device.js";
 import { withoutPaths } from "./onnx/error-text.js";
 import { placementText, type Placement } from "./onnx/providers.js";
 
-export type LoadedModel = (LoadedTensorModel | LoadedGenerator | LoadedEnsemble) & {
+export type LoadedModel = (LoadedTensorModel | LoadedEnsemble | (LoadedGenerator & { readonly callable: Callable })) & {
   /** How long the model took to load, in ms; undefined until it has loaded. */
   readonly loadMs?: number;
   /** What the configuration says of the model's figures; undefined until it has loaded. */
@@ -87,8 +87,13 @@ export async function loadModels(
       failed.push({ name: model.name, reason: model.error });
     } else if (model.kind === "generator") {
       await attempt(model, "1", model.modelFile, () =>
-        onFirst(instancePlaces(device, model.place === undefined ? [] : [{ ...model.place, ...single }]), ([place]) =>
-          loadGenerator(generatorSettings(config, device, place), model, onFatal),
+        onFirst(
+          instancePlaces(device, model.place === undefined ? [] : [{ ...model.place, ...single }]),
+          async ([place]) => {
+            const generator = await loadGenerator(generatorSettings(config, device, place), model, onFatal);
+            const files = [model.modelFile, model.tokenizerFile];
+            return { ...generator, callable: callableGenerator(generator.served, files) };
+          },
         ),
       );
     } else if (model.kind === "found") {
@@ -111,15 +116,15 @@ export async function loadModels(
     const { name, config: own, versions } = model;
     for (const version of versions) {
       await attempt({ name, figures: figuresOf(own) }, version, undefined, () =>
-        loadEnsemble(model, version, loaded.flatMap(callableIn)),
+        loadEnsemble(
+          model,
+          version,
+          loaded.map(({ callable }) => callable),
+        ),
       );
     }
   }
   return { loaded, failed };
-}
-
-function callableIn(model: LoadedModel): Callable[] {
-  return model.kind === "generator" ? [] : [model.callable];
 }
 
 function missing(named: readonly string[], scanned: readonly ScannedModel[]): Announcement["failed"] {

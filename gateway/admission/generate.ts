@@ -121,12 +121,12 @@ export function encodeInference(request: InferenceRequest, beside?: FrameMeta): 
 }
 
 /** The facts that travel with the inputs. JSON has no bigints, so they become texts. */
-function inferenceMeta({ outputs, parameters }: InferenceRequest) {
-  const custom = Object.entries(parameters);
-  if (custom.length === 0) return { outputs };
+function inferenceMeta({ outputs, parameters, sampling }: InferenceRequest) {
+  const custom = Object.entries(parameters).map(([k, v]) => [k, typeof v === "bigint" ? String(v) : v]);
   return {
     outputs,
-    parameters: Object.fromEntries(custom.map(([k, v]) => [k, typeof v === "bigint" ? String(v) : v])),
+    ...(custom.length > 0 && { parameters: Object.fromEntries(custom) as Record<string, unknown> }),
+    ...(sampling && { sampling }),
   };
 }
 

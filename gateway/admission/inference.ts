@@ -4,7 +4,7 @@
 import { InferenceError, type ErrorCode, type Limited, type RefusalReason } from "#shared/errors.js";
 import type { SequenceStep } from "#shared/contract/sequence.js";
 import type { ServedModel } from "#shared/contract/announcement.js";
-import type { GenerationSpec } from "#shared/contract/generation.js";
+import type { GenerationSpec, SamplingSpec } from "#shared/contract/generation.js";
 import type { Tensor } from "#shared/frame.js";
 import type { RequestBudget } from "./budget.js";
 import type { OpenStream } from "../stream/open-stream.js";
@@ -77,6 +77,8 @@ export interface InferenceRequest extends AnyRequest {
   /** Absent if the request runs to its end even if its client leaves. */
   readonly client?: Client | undefined;
   readonly parameters: Readonly<Record<string, ParameterValue>>;
+  /** How the generator of an ensemble samples; absent for other models. */
+  readonly sampling?: SamplingSpec | undefined;
 }
 
 /** What is known of a request beside its outcome. */

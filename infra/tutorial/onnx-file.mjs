@@ -34,6 +34,7 @@ export function nested(field, ...parts) {
 export const FLOAT = 1;
 export const INT32 = 6;
 export const INT64 = 7;
+export const STRING = 8;
 export const BOOL = 9;
 /** Types of nodes' attributes. */
 const INT_ATTRIBUTE = 2;

@@ -25,6 +25,32 @@ const tensorSpec = z.object({
 
 export type TensorSpec = Readonly<z.infer<typeof tensorSpec>>;
 
+const generatorFacts = z.object({
+  /** The most tokens of prompt and output together. */
+  contextLength: z.number().int().positive(),
+  vocabSize: z.number().int().positive(),
+  /** Whether the model has a chat template. */
+  chat: z.boolean(),
+  /**
+   * Whether a config.pbtxt names the model's text input and output. Absent: any name of a text
+   * input is accepted.
+   */
+  namesText: z.boolean().optional(),
+  /** The most choices of a request. */
+  maxChoices: z.number().int().positive(),
+  /** How long to keep a conversation between turns, in ms. */
+  maxIdleMs: z.number().positive(),
+  /** The values of generation_config.json: defaults for values that the client omits. */
+  defaults: z.object({
+    temperature: z.number().optional(),
+    topK: z.number().optional(),
+    topP: z.number().optional(),
+    minP: z.number().optional(),
+    repetitionPenalty: z.number().optional(),
+    maxTokens: z.number().int().positive().optional(),
+  }),
+});
+
 export const servedModel = z.object({
   name: z.string(),
   version: z.string(),
@@ -69,33 +95,12 @@ export const servedModel = z.object({
    * Present for generators: models that answer token by token. Generators take text or chat prompts
    * instead of tensors.
    */
-  generator: z
-    .object({
-      /** The most tokens of prompt and output together. */
-      contextLength: z.number().int().positive(),
-      vocabSize: z.number().int().positive(),
-      /** Whether the model has a chat template. */
-      chat: z.boolean(),
-      /**
-       * Whether a config.pbtxt names the model's text input and output. Absent: any name of a text
-       * input is accepted.
-       */
-      namesText: z.boolean().optional(),
-      /** The most choices of a request. */
-      maxChoices: z.number().int().positive(),
-      /** How long to keep a conversation between turns, in ms. */
-      maxIdleMs: z.number().positive(),
-      /** The values of generation_config.json: defaults for values that the client omits. */
-      defaults: z.object({
-        temperature: z.number().optional(),
-        topK: z.number().optional(),
-        topP: z.number().optional(),
-        minP: z.number().optional(),
-        repetitionPenalty: z.number().optional(),
-        maxTokens: z.number().int().positive().optional(),
-      }),
-    })
-    .optional(),
+  generator: generatorFacts.optional(),
+  /**
+   * Present for an ensemble with a generator among its steps: the facts of that generator. Its
+   * requests may have sampling parameters beside the tensors.
+   */
+  samples: generatorFacts.optional(),
   /**
    * Whether gateways answer a request with the answer of an earlier request that was equal
    * (`response_cache`). Absent: they do not.

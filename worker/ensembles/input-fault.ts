@@ -3,6 +3,7 @@
  * ensemble, but the sizes of tensors between two steps are known only when they run. Pure.
  */
 import type { Tensor } from "#shared/frame.js";
+import { isOneText } from "#shared/model/texts.js";
 import type { ServingStep } from "./serving.js";
 
 /**
@@ -22,7 +23,7 @@ export function inputFault(
   { served: model, batching: { shared } }: Pick<ServingStep, "served" | "batching">,
   tensors: readonly Tensor[],
 ): string | undefined {
-  const { name, maxBatchSize } = model;
+  const { name, maxBatchSize, generator } = model;
   const missing = model.inputs.find(
     (input) => input.optional !== true && !tensors.some((one) => one.name === input.name),
   );
@@ -32,11 +33,12 @@ export function inputFault(
     const dims = model.inputs.find((one) => one.name === input)?.dims ?? [];
     const hasRows = maxBatchSize > 0 && !shared.has(input);
     const wanted = hasRows ? [-1, ...dims] : dims;
-    if (shape.length !== wanted.length || !wanted.every((dim, i) => dim === -1 || dim === shape[i])) {
+    const fits = shape.length === wanted.length && wanted.every((dim, i) => dim === -1 || dim === shape[i]);
+    if (generator === undefined ? !fits : !isOneText(shape)) {
       const got = `Expected [${wanted.join(",")}], got [${shape.join(",")}]`;
       return `unexpected shape for input '${input}' for model '${name}'. ${got}`;
     }
-    if (!hasRows) continue;
+    if (!hasRows || generator !== undefined) continue;
     const own = shape[0] ?? 0;
     if (own < 1) return `inference request batch-size must be >= 1 for '${name}'`;
     if (own > maxBatchSize) return `inference request batch-size must be <= ${maxBatchSize} for '${name}'`;

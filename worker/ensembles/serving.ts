@@ -4,7 +4,7 @@
  */
 import type { ServedModel } from "#shared/contract/announcement.js";
 import { kserveType, type ModelConfig } from "#shared/model/config.js";
-import type { Batching } from "../lane/holdings.js";
+import { unbatched, type Batching } from "../lane/holdings.js";
 import { ENSEMBLE } from "../models/validate/ensemble.js";
 import { refuseParametersOfSequences } from "../models/validate/validate.js";
 import { historyOf, startsImplicitly, takesStatesOf, type ServingModel, type StateSpec } from "../tensors/serving.js";
@@ -28,6 +28,11 @@ export function callableOf(model: ServingModel, served: ServedModel, files: read
   const { batching, maxIdleMs } = model;
   const states = model.states.map((state) => ({ ...state, dims: batching.batched ? [1, ...state.dims] : state.dims }));
   return { served, batching, states, maxIdleMs, files };
+}
+
+/** A step that runs a generator gives the text in parts, and begins a text anew at each call. */
+export function callableGenerator(served: ServedModel, files: readonly string[]): Callable {
+  return { served: { ...served, decoupled: true }, batching: unbatched, states: [], maxIdleMs: undefined, files };
 }
 
 export interface ServingStep extends PlannedStep {
@@ -58,6 +63,8 @@ export interface EnsembleModel {
   readonly takesBoth: boolean;
   readonly history: number;
   readonly decoupled: boolean;
+  /** The facts of the generator among the models of its steps; undefined if there is none. */
+  readonly samples: ServedModel["samples"];
   /** How many requests a worker holds at once. */
   readonly most: number;
   /** How many answers of a decoupled step wait for the steps behind it. */
@@ -107,12 +114,23 @@ export function ensembleOf(config: ModelConfig, version: string, callables: read
     takesBoth: withSequences.length > 0 && withSequences.every(({ iterative }) => iterative === true),
     history: historyOf(config),
     decoupled,
+    samples: generatorIn(config.name, planned),
     most: Math.min(
       MOST_HELD,
       planned.reduce((sum, { served }) => sum + (served.takes ?? 1), 0),
     ),
     mostAnswers: config.ensemble_scheduling?.max_inflight_requests || USUAL_ANSWERS,
   };
+}
+
+/** @throws LoadError if there is more than one, because a request has parameters for one */
+function generatorIn(ensemble: string, steps: readonly PlannedStep[]): ServedModel["samples"] {
+  const [first, second] = steps.flatMap(({ served: { name, generator, samples = generator } }) =>
+    samples === undefined ? [] : { name, samples },
+  );
+  if (second === undefined) return first?.samples;
+  const both = `'${first?.name}' and '${second.name}' both generate text`;
+  throw new LoadError(`in ensemble ${ensemble}, ${both}: a request has parameters for one generator`);
 }
 
 function named(place: number, { served }: PlannedStep, { input, output }: StateSpec) {
@@ -130,7 +148,7 @@ export function servedEnsemble(
   digest: string,
   printed: Record<string, unknown>,
 ): ServedModel {
-  const { steps, states, maxIdleMs, history, decoupled } = model;
+  const { steps, states, maxIdleMs, history, decoupled, samples } = model;
   const spec = ({ name, data_type, dims }: ModelConfig["input"][number] | ModelConfig["output"][number]) => ({
     name,
     datatype: kserveType(data_type),
@@ -153,6 +171,7 @@ export function servedEnsemble(
     inputs: config.input.map((input) => ({ ...spec(input), ...(input.optional && { optional: true }) })),
     outputs: config.output.map(spec),
     ...(decoupled && { decoupled: true }),
+    ...(samples && { samples }),
     ...(maxIdleMs !== undefined && {
       sequence: {
         maxIdleMs,

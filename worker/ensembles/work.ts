@@ -4,11 +4,12 @@
  * their own lanes.
  */
 import { writeAnswer } from "#shared/contract/answer-record.js";
+import { samplingSpec } from "#shared/contract/generation.js";
 import { statesFault } from "#shared/contract/states.js";
 import { writeTimings } from "#shared/contract/timings.js";
 import { boot } from "#shared/boot.js";
 import { fixedError, InferenceError } from "#shared/errors.js";
-import type { Tensor } from "#shared/frame.js";
+import { decodeFrame, type Tensor } from "#shared/frame.js";
 import type { Delivery } from "#shared/queue/entry.js";
 import { beginAlone } from "#shared/queue/work/read/begin-alone.js";
 import { bucketTag } from "#shared/queue/bucket-tag.js";
@@ -107,8 +108,9 @@ export class EnsembleWork implements LaneWork, StepModel {
     return SUSPECTS_AT_ONCE - this.#context.holdings.suspects.length;
   }
 
-  accepts({ sequence }: Delivery): boolean {
-    const { maxIdleMs, takesBoth } = this.#model;
+  accepts({ sequence, frame }: Delivery): boolean {
+    const { maxIdleMs, takesBoth, samples } = this.#model;
+    if (samples !== undefined && !samplingSpec.safeParse(decodeFrame(frame).meta["sampling"]).success) return false;
     return sequence === undefined ? maxIdleMs === undefined || takesBoth : maxIdleMs !== undefined;
   }
 

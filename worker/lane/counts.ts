@@ -201,7 +201,8 @@ export class ModelCounts implements LookUpCounts {
     cells.add(this.#success);
     cells.add(this.#rows, rows);
     this.report.succeeded(rows, endedAt);
-    this.batches?.ended({ run: end.run, rows, admittedAt }, endedAt);
+    if (this.batches === undefined) this.#generated(end.run, admittedAt, endedAt);
+    else this.batches.ended({ run: end.run, rows, admittedAt }, endedAt);
   }
 
   /** Counts a stream as a run of its own, though the engine runs many streams together. */

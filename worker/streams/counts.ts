@@ -157,7 +157,7 @@ export class StreamCounts {
   }
 
   /** Counts a stream whose outcome took effect at `now`. */
-  ended({ held, figures, ranMs }: CountedStream, { outcome }: Settled, now: number): void {
+  ended({ held, figures, ranMs }: CountedStream, { outcome }: Pick<Settled, "outcome">, now: number): void {
     const cells = this.#cells;
     const { kind, body } = outcome;
     if (kind === "error") {

@@ -21,6 +21,9 @@ import { beginAlone } from "#shared/queue/work/read/begin-alone.js";
 import type { StreamQueue } from "#shared/queue/work/lane.js";
 import type { Takeover } from "#shared/queue/work/streams/take-over.js";
 import { StreamCounts } from "./counts.js";
+import type { Alone } from "../lane/alone.js";
+import { Calls } from "../tensors/calls.js";
+import { CalledStreams, type StreamSink } from "./calls.js";
 import { Committer, type StreamOwner } from "./committer.js";
 import { mayAskAhead, nextMove, slotsFor, type LoopFacts } from "./plan.js";
 import { prepareAll, type Prepared } from "./prepare.js";
@@ -63,6 +66,9 @@ export class StreamLoop implements StreamOwner {
   readonly #committer: Committer;
   readonly #takeovers: Takeovers;
   readonly #counts: StreamCounts;
+  /** The steps of ensembles that wait for slots. */
+  readonly #calls = new Calls();
+  readonly #called: CalledStreams;
   /** Every stream that has come to this worker and has not left, by its key. */
   readonly #streams = new Map<string, Stream>();
   /** Iterations under way in the engine, oldest first. */
@@ -78,23 +84,43 @@ export class StreamLoop implements StreamOwner {
 
   constructor(parts: StreamLoopParts) {
     this.#parts = parts;
-    const { queue, settler, outageGuard, holdings, model, timings, log } = parts;
+    const { queue, settler, outageGuard, holdings, model, timings, traces, log } = parts;
     const counts = new StreamCounts(queue, settler.counts?.report);
     this.#counts = counts;
     counts.show({
       running: () => this.#generating,
-      waiting: () => holdings.countAt("waiting") + holdings.countAt("suspect") + waitingIn(this.#streams),
+      waiting: () =>
+        holdings.countAt("waiting") + holdings.countAt("suspect") + this.#calls.waiting + waitingIn(this.#streams),
       kvBytes: model.kvBytes,
     });
     this.#publisher = new TokenPublisher({ redis: queue.redis, bus: settler.bus, log });
     this.#takeovers = new Takeovers({ queue, log, begun: (turn, verdict) => this.#begin(turn, verdict) });
     const publisher = this.#publisher;
     this.#committer = new Committer({ queue, settler, publisher, counts, outageGuard, timings, log, owner: this });
+    this.#called = new CalledStreams({ model, counts, owner: this, traces });
   }
 
   /** Choices that this worker is busy with. */
   get slotsTaken(): number {
     return choicesOf(this.#streams);
+  }
+
+  /** Generates the text of an ensemble's step, beside other streams. */
+  call(held: Held): void {
+    this.#calls.add(this.#called.generationOf(held));
+    this.#parts.holdings.arrived.notify();
+  }
+
+  /** Generates the text of an ensemble's step by itself, as long as its request is alone. */
+  async callAlone(held: Held, alone: Alone): Promise<void> {
+    if (!alone.isAlone) return this.call(held);
+    const stream = streamOf(this.#called.generationOf(held), false);
+    this.#streams.set(stream.key, stream);
+    await this.#beginCalled(stream);
+    while (alone.isAlone && stream.state.kind === "generating") {
+      this.#hear(await alone.during(() => this.#parts.model.host.iterate(stream.key)));
+      this.#expire(performance.now());
+    }
   }
 
   /**
@@ -106,7 +132,7 @@ export class StreamLoop implements StreamOwner {
     while (!signal.aborted) {
       const now = performance.now();
       this.#takeOn(holdings.suspects, "suspect", now);
-      this.#takeOn(holdings.waiting, "fresh", now);
+      this.#takeOn(this.#calls.among(holdings.waiting), "fresh", now);
       this.#expire(now);
       if (now >= this.#inspectAt) this.#inspect(now);
       switch (nextMove(this.#facts())) {
@@ -173,14 +199,15 @@ export class StreamLoop implements StreamOwner {
 
   /**
    * Takes on waiting streams while slots are free. A stream past its deadline needs no slot,
-   * because it ends at once unless its log has a token.
+   * because it ends at once unless its log has a token. Nor does a text that its ensemble needs no
+   * more.
    */
   #takeOn(waiting: readonly Held[], origin: "fresh" | "suspect", now: number): void {
     const { queue, holdings, model, log } = this.#parts;
     const chosen: Stream[] = [];
     const slots = slotsFor(origin, model.slots);
     for (const held of waiting) {
-      if (this.slotsTaken >= slots && held.expiresAt > now) continue;
+      if (this.slotsTaken >= slots && held.expiresAt > now && held.call?.isOver() !== true) continue;
       const stream = streamOf(held, origin === "suspect");
       this.#streams.set(stream.key, stream);
       chosen.push(stream);
@@ -192,12 +219,29 @@ export class StreamLoop implements StreamOwner {
         now,
       );
     }
-    holdings.take(chosen.map(({ held }) => held));
-    for (const some of callGroups(queue.redis, chosen, ({ held }) => bucketTag(held.delivery.bucket))) {
+    const taken = chosen.map(({ held }) => held);
+    holdings.take(taken);
+    this.#calls.take(taken);
+    for (const stream of chosen) if (isCalled(stream)) void this.#beginCalled(stream);
+    const ofLanes = chosen.filter((stream) => !isCalled(stream));
+    for (const some of callGroups(queue.redis, ofLanes, ({ held }) => bucketTag(held.delivery.bucket))) {
       prepareAll(this.#parts, some, (stream, prepared) => this.#goOn(stream, prepared)).catch((error: unknown) =>
         log.error({ error: String(error) }, "requests could not be looked into"),
       );
     }
+  }
+
+  /**
+   * Prepares the text of an ensemble's step. If the tokenizer is gone, so is the worker soon, and
+   * another worker takes the ensemble's request.
+   */
+  async #beginCalled(stream: Stream): Promise<void> {
+    const prepared = await this.#called.prepare(stream);
+    if (!stream.closed && prepared.kind !== "drop") this.#goOn(stream, prepared);
+  }
+
+  #sinkOf(stream: Stream): StreamSink {
+    return isCalled(stream) ? this.#called : this.#committer;
   }
 
   #goOn(stream: Stream, prepared: Prepared): void {
@@ -306,9 +350,9 @@ export class StreamLoop implements StreamOwner {
         this.#leave(stream);
         stream.figures.finish = finish;
         const outcome = { kind: "result", body: Buffer.from(record) } as const;
-        this.#committer.push(stream, taken, succeeded(stream.held, outcome, history));
+        this.#sinkOf(stream).push(stream, taken, succeeded(stream.held, outcome, history));
       } else {
-        this.#committer.push(stream, taken);
+        this.#sinkOf(stream).push(stream, taken);
       }
     }
     for (const { key, reason } of failed) {
@@ -316,7 +360,7 @@ export class StreamLoop implements StreamOwner {
       if (stream?.state.kind !== "generating") continue;
       const { next } = stream.state;
       this.#leave(stream);
-      this.#committer.fail(stream, next, new InferenceError("model_error", `onnx runtime error: ${reason}`));
+      this.#sinkOf(stream).fail(stream, next, new InferenceError("model_error", `onnx runtime error: ${reason}`));
     }
     this.#committer.flush();
   }
@@ -362,6 +406,10 @@ export class StreamLoop implements StreamOwner {
   #expire(now: number): void {
     for (const stream of this.#streams.values()) {
       const { next } = stream;
+      if (!stream.closed && stream.held.call?.isOver() === true) {
+        this.#fail(stream, next ?? 0, fixedError("cancelled", "alreadyEnded"));
+        continue;
+      }
       if (next === undefined || expiryOf(stream) > now) continue;
       this.#fail(stream, next, fixedError("expired", next > 0 ? "beforeEnd" : "beforeResult"));
     }
@@ -370,7 +418,7 @@ export class StreamLoop implements StreamOwner {
   #inspect(now: number): void {
     this.#inspectAt = now + INSPECT_MS;
     const silent = [...this.#streams.values()].filter(
-      ({ next, silentSince }) => next !== undefined && now - silentSince >= INSPECT_MS,
+      (stream) => !isCalled(stream) && stream.next !== undefined && now - stream.silentSince >= INSPECT_MS,
     );
     if (silent.length === 0) return;
     inspect(this.#parts, silent).then(
@@ -387,7 +435,7 @@ export class StreamLoop implements StreamOwner {
     // A stream that the engine never had has a trace, too.
     stream.trace ??= this.#parts.traces?.beginStream(stream.held, index);
     stream.figures.hasTokens = index > 0;
-    this.#committer.fail(stream, index, error);
+    this.#sinkOf(stream).fail(stream, index, error);
     this.#committer.flush();
   }
 
@@ -398,4 +446,9 @@ export class StreamLoop implements StreamOwner {
     if (known.length === 0) return Infinity;
     return Math.min(this.#inspectAt, ...known.map(expiryOf));
   }
+}
+
+/** Whether an ensemble has called for the stream. */
+function isCalled({ held }: Stream): boolean {
+  return held.call !== undefined;
 }

@@ -98,7 +98,7 @@ function turnOf({ progress }: { readonly progress: TakenProgress | undefined }):
  * @param now on Redis's clock, in ms: a stream whose mark has lapsed by then has no reader;
  * undefined while marks do not count
  */
-async function prepare(
+export async function prepare(
   model: ServingGenerator,
   { held, spec, sharer }: Stream,
   progress: TakenProgress,

@@ -4,7 +4,9 @@ import { decodeFrame } from "#shared/frame.js";
 import type { Delivery } from "#shared/queue/entry.js";
 import type { StreamQueue } from "#shared/queue/work/lane.js";
 import type { Exclusive } from "../lane/exclusive.js";
-import { unbatched, type Holdings } from "../lane/holdings.js";
+import type { Alone } from "../lane/alone.js";
+import type { ModelCounts } from "../lane/counts.js";
+import { unbatched, type Held, type Holdings } from "../lane/holdings.js";
 import type { LaneContext, LaneWork } from "../lane/lane.js";
 import type { ServingGenerator } from "./load.js";
 import { StreamLoop } from "./loop.js";
@@ -24,11 +26,13 @@ const READ_AT_ONCE = 8;
 
 export class StreamWork implements LaneWork {
   readonly batching = unbatched;
+  readonly counts: ModelCounts;
   readonly #slots: number;
   readonly #holdings: Holdings;
   readonly #loop: StreamLoop;
 
   constructor(model: ServingGenerator, context: LaneContext, settings: StreamWorkSettings) {
+    this.counts = context.counts;
     this.#slots = model.slots;
     this.#holdings = context.holdings;
     this.#loop = new StreamLoop({ ...context, ...settings, model });
@@ -49,5 +53,15 @@ export class StreamWork implements LaneWork {
 
   run(signal: AbortSignal): Promise<void> {
     return this.#loop.run(signal);
+  }
+
+  /** Generates the text of an ensemble's step, beside other streams. */
+  call(held: Held): void {
+    this.#loop.call(held);
+  }
+
+  /** The same by itself, as long as the request of the ensemble is alone. */
+  callAlone(held: Held, alone: Alone): Promise<void> {
+    return this.#loop.callAlone(held, alone);
   }
 }

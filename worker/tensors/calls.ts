@@ -7,6 +7,10 @@ import type { Held } from "../lane/holdings.js";
 export class Calls {
   readonly #waiting = new Set<Held>();
 
+  get waiting(): number {
+    return this.#waiting.size;
+  }
+
   add(call: Held): void {
     this.#waiting.add(call);
   }

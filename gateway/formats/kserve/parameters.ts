@@ -60,6 +60,37 @@ export function customParameters(given: JsonObject, limits: DeadlineLimits): Req
   return parameters;
 }
 
+/** The parameters of `infer` that mean the same for all models. */
+const common: ReadonlySet<string> = new Set([
+  "sequence_id",
+  "sequence_start",
+  "sequence_end",
+  "sequence_step",
+  "binary_data_output",
+  "timeout",
+  "priority",
+]);
+
+/**
+ * Takes the parameters that `text-generation.ts` reads apart from those that `parseParameters`
+ * reads. A generator reads all itself but one.
+ */
+export function splitParameters(
+  given: JsonObject,
+  model: ServedModel,
+): { readonly own: JsonObject; readonly text: JsonObject } {
+  if (model.generator !== undefined) {
+    const { binary_data_output: binaryOutput } = given;
+    return { own: binaryOutput === undefined ? {} : { binary_data_output: binaryOutput }, text: given };
+  }
+  if (model.samples === undefined) return { own: given, text: {} };
+  const entries = Object.entries(given);
+  return {
+    own: Object.fromEntries(entries.filter(([name]) => common.has(name))),
+    text: Object.fromEntries(entries.filter(([name]) => !common.has(name))),
+  };
+}
+
 function readParameter(
   name: string,
   value: JsonValue,

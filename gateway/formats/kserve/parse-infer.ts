@@ -19,7 +19,7 @@ import {
   unparsable,
 } from "#shared/json/members.js";
 import { isInputData, parseInputs, rawInput } from "./parse-inputs.js";
-import { parseParameters } from "./parameters.js";
+import { parseParameters, splitParameters } from "./parameters.js";
 import { requestPrefix, type ParsedInfer, type RequestedOutput } from "./request.js";
 
 /**
@@ -46,12 +46,11 @@ export function parseInfer(
   const request = parseRequestJson(json, headerLength === undefined ? parseWithData : parseHeader);
   const id = request["id"] === undefined ? "" : asString(request["id"], "id");
   const prefix = requestPrefix(id);
-  const given = optionalObject(request, "parameters");
-  const textParameters = model.generator === undefined ? {} : (given ?? {});
+  const { own, text } = splitParameters(optionalObject(request, "parameters") ?? {}, model);
   return {
     id,
-    parameters: parseParameters(model.generator === undefined ? given : withoutSampling(textParameters), limits, model),
-    textParameters,
+    parameters: parseParameters(own, limits, model),
+    textParameters: text,
     inputs: parseInputs(request, body.subarray(jsonBytes), model.name, prefix, limits),
     outputs: parseOutputs(request, prefix),
   };
@@ -59,14 +58,6 @@ export function parseInfer(
 
 function parseWithData(bytes: Buffer): JsonValue {
   return parseJson(bytes, isInputData);
-}
-
-/**
- * Keeps the only parameter with the same meaning for a generator and for other models. A generator
- * reads the rest itself.
- */
-function withoutSampling({ binary_data_output: binaryOutput }: JsonObject): JsonObject {
-  return binaryOutput === undefined ? {} : { binary_data_output: binaryOutput };
 }
 
 function parseHeaderLength(header: string, bodyLength: number): number {

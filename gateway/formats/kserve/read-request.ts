@@ -27,7 +27,7 @@ export interface ReadRequest {
   /** The request's own id; empty if the client gives none. */
   readonly id: string;
   readonly parameters: RequestParameters;
-  /** Parameters that a generator reads for itself; empty for other models. */
+  /** The parameters of a generator, also of one in an ensemble; empty for other models. */
   readonly textParameters: JsonObject;
   /** The outputs as the client named them; empty if the client wants all. */
   readonly requested: readonly RequestedOutput[];
@@ -43,7 +43,7 @@ export function readRequest(body: Buffer, reading: Reading): ReadRequest {
     return compareInfer(parseInfer(body, headerLength, model, limits), reading);
   }
   const parsed = parseGenerate(body, model, limits);
-  const isText = model.generator !== undefined;
+  const isText = model.generator !== undefined || model.samples !== undefined;
   const parameters = customParameters(isText ? {} : parsed.parameters, limits);
   const compared = validateStep({ ...parsed, outputs: [], parameters }, reading);
   return { id: parsed.id, parameters, textParameters: isText ? parsed.parameters : {}, requested: [], ...compared };

@@ -11,8 +11,8 @@ export interface ParsedInfer {
   readonly id: string;
   readonly parameters: RequestParameters;
   /**
-   * Parameters that a generator reads for itself, for which lists and objects have a meaning, too.
-   * Empty for other models.
+   * The parameters of a generator, also of one in an ensemble, for which lists and objects have a
+   * meaning, too. Empty for other models.
    */
   readonly textParameters: JsonObject;
   readonly inputs: readonly Tensor[];

@@ -7,6 +7,7 @@ import { queueTermsOf } from "./queue-policy.js";
 import { validateInfer, type ValidInfer } from "./validate.js";
 import type { ModelCall } from "./call.js";
 import type { ReadRequest } from "./read-request.js";
+import { readStepSampling } from "./text-generation.js";
 
 export function tensorRequest(
   {
@@ -21,7 +22,7 @@ export function tensorRequest(
   }: Pick<ModelCall, "tenant" | "budget" | "model" | "version" | "others" | "limits" | "idempotencyKey" | "client">,
   read: ReadRequest,
 ): InferenceRequest {
-  const { id, parameters, requested, against, valid } = read;
+  const { id, parameters, textParameters, requested, against, valid } = read;
   const queue = queueTermsOf(model, parameters);
   const requestFor = (chosen: ServedModel, { inputs, outputs, sequence }: ValidInfer): InferenceRequest => ({
     model: chosen,
@@ -32,6 +33,7 @@ export function tensorRequest(
     inputs,
     outputs: outputs.map(({ name }) => name),
     parameters: parameters.custom,
+    sampling: chosen.samples && readStepSampling(textParameters, chosen.samples, idempotencyKey),
     idempotencyKey,
     client,
     deadlineMs: queue?.takesTimeout === true ? limits.defaultDeadlineMs : parameters.deadlineMs,

@@ -1,14 +1,16 @@
 /**
  * Reads a KServe request to a generator: a text, and parameters by the names of Triton's vLLM
- * backend. Clients of that backend write numbers and booleans as strings, too, and may put all
+ * backend. An ensemble with a generator takes the same parameters beside its tensors. Clients of that backend write numbers and booleans as strings, too, and may put all
  * parameters into one JSON string, `sampling_parameters`. A parameter beside that string overrides
  * the same parameter inside.
  */
 import type { ServedModel } from "#shared/contract/announcement.js";
+import type { SamplingSpec } from "#shared/contract/generation.js";
 import type { JsonObject, JsonValue } from "#shared/json/parse.js";
 import type { RequestBudget } from "../../admission/budget.js";
 import { fixedError, InferenceError } from "#shared/errors.js";
 import type { Tensor } from "#shared/frame.js";
+import { textOfInput } from "#shared/model/texts.js";
 import { checkTurn, conversationParameterNames, readConversation } from "../../generation/conversation.js";
 import { usualDeadline } from "../../generation/limits.js";
 import {
@@ -20,12 +22,16 @@ import {
   refuseUnsupported,
   type ParameterRules,
 } from "../../generation/parameters.js";
-import { readSampling, samplingParameterNames, unsupportedSamplingParameters } from "../../generation/sampling.js";
+import {
+  readSampling,
+  samplingParameterNames,
+  unsupportedSamplingParameters,
+  type GeneratorInfo,
+} from "../../generation/sampling.js";
 import { textPrompt } from "../../generation/prompt.js";
 import type { GenerationRequest } from "../../admission/inference.js";
 import { readDeadline, type DeadlineLimits } from "../../admission/request-terms.js";
 import { parseRequestJson } from "#shared/json/members.js";
-import { textOfInput } from "./text-tensors.js";
 
 export interface TextGeneration {
   readonly request: GenerationRequest;
@@ -114,6 +120,34 @@ export function readTextGeneration(
   };
   const repeats = readBoolean(all, "exclude_input_in_output") === false;
   return { request, prefix: repeats ? text : "", stream };
+}
+
+/**
+ * The same for the generator of an ensemble, whose answers are tensors. A parameter that asks for
+ * the usual form of a generator's answer is accepted, and any other form is refused.
+ */
+const stepParameters: ParameterRules = {
+  obeyed: new Set([...samplingParameterNames, "sampling_parameters"]),
+  harmless: new Set(["id"]),
+  unsupported: new Map([
+    ...generationParameters.unsupported,
+    ["stream", ["true"]],
+    ["exclude_input_in_output", ["true"]],
+  ]),
+};
+
+/**
+ * Reads how the generator of an ensemble samples.
+ * @throws InferenceError naming the invalid or unsupported parameter
+ */
+export function readStepSampling(
+  parameters: JsonObject,
+  generator: GeneratorInfo,
+  idempotencyKey: string | undefined,
+): SamplingSpec {
+  const all = plainParameters({ ...samplingParameters(parameters), ...parameters });
+  refuseUnsupported(all, stepParameters);
+  return readSampling(all, generator, { logprobs: null, maxTokens: null, idempotencyKey });
 }
 
 interface Times {

@@ -6,12 +6,13 @@ import { fullShape, hasRows, type ServedModel, type TensorSpec } from "#shared/c
 import type { CorrelationId, SequenceStep } from "#shared/contract/sequence.js";
 import { datatypeBytes, elementCount } from "#shared/model/datatype.js";
 import { elementFault, stringFault } from "#shared/model/strings.js";
+import { isOneText } from "#shared/model/texts.js";
 import { InferenceError } from "#shared/errors.js";
 import type { Tensor } from "#shared/frame.js";
 import { checkStepNumber } from "../../admission/request-terms.js";
 import type { RequestParameters } from "./parameters.js";
 import { checkClassification, limitClasses } from "./classification.js";
-import { isOneText, underItsTextName } from "./text-tensors.js";
+import { underItsTextName } from "./text-tensors.js";
 import { requestPrefix, type ParsedInfer, type RequestedOutput } from "./request.js";
 
 export interface ValidInfer {

@@ -1,22 +1,27 @@
 /**
  * An ensemble with two stateful steps while processes die: each request takes effect in both steps
- * or in none, once. An ensemble with a decoupled step goes on at another worker, and no client
- * reads an answer twice, or misses one.
+ * or in none, once. An ensemble with a decoupled step or a generator goes on at another worker, and
+ * no client reads an answer twice, or misses one.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, it } from "vitest";
-import { ensembles, makeEnsembles, remembered } from "../../fixtures/ensembles.js";
+import { ensembles, makeEnsembles, remembered, writingEnsembles } from "../../fixtures/ensembles.js";
 import { GrpcClient, parameters, type Message } from "../../protocols/grpc/client.js";
+import { makeRepository } from "../../support/fleet/repository.js";
 import { useFleet } from "../../support/fleet/use-fleet.js";
 import { nth, repeatedly } from "../pace.js";
 import { ensembleScale as scale } from "../scale.js";
 
 const repository = mkdtempSync(join(tmpdir(), "baton-ensembles-"));
 afterAll(() => rmSync(repository, { recursive: true }));
-const models = ["remembers", "tells-twice-slowly"] as const;
-makeEnsembles(repository, Object.fromEntries(models.map((name) => [name, ensembles[name] ?? ""])));
+const models = ["remembers", "tells-twice-slowly", "writes"] as const;
+makeRepository(repository, ["gen-cheap"]);
+makeEnsembles(
+  repository,
+  Object.fromEntries(models.map((name) => [name, { ...ensembles, ...writingEnsembles }[name] ?? ""])),
+);
 const running = useFleet({
   repository,
   models: [],
@@ -153,6 +158,66 @@ it(
     await working;
     client.close();
     console.log(`ensembles: ${answers} answers`);
+    expect(answers).toBeGreaterThan(0);
+  },
+  scale.timeoutMs,
+);
+
+it(
+  "gives the texts of an undisturbed generator, in order and once, while workers are killed and leave",
+  async () => {
+    const client = new GrpcClient(running.fleet.gateways[0]?.grpc ?? "");
+    const textsOf = async (i: number, key: string) => {
+      const open = client.stream();
+      const sampling = { max_tokens: 300, temperature: 1, seed: i, ignore_eos: true };
+      open.send({
+        model_name: "writes",
+        id: key,
+        inputs: [
+          {
+            name: "IN",
+            datatype: "BYTES",
+            shape: [1, 1],
+            contents: { bytes_contents: [Buffer.from(`tale ${i}`)] },
+          },
+        ],
+        parameters: parameters({ ...sampling, idempotency_key: key }),
+      });
+      const messages = await open.finish();
+      expect(messages.map((message: Message) => message["error_message"]).filter((text) => text !== "")).toEqual([]);
+      const all = messages.map((message) => message["infer_response"] as InferAnswer);
+      expect(all.map((answer) => Number(answer.parameters["response_index"]?.int64_param))).toEqual([...all.keys()]);
+      return all.map(({ raw_output_contents: [raw] }) => raw?.toString("utf8", 4));
+    };
+    const prompts = Array.from({ length: 8 }, (_, i) => i);
+    const undisturbed = await Promise.all(prompts.map((i) => textsOf(i, `undisturbed ${i}`)));
+    let isOver = false;
+    let answers = 0;
+    const stream = async (i: number) => {
+      for (let round = 0; round === 0 || !isOver; round++) {
+        const texts = await textsOf(i, `written ${i}/${round}`);
+        expect(texts).toEqual(undisturbed[i]);
+        answers += texts.length;
+      }
+    };
+    const working = Promise.all(prompts.map(stream));
+    try {
+      const { workers } = running.fleet;
+      await Promise.race([
+        working,
+        repeatedly(scale.workerKills, 700, async (i) => {
+          const worker = nth(workers, i);
+          if (i % 3 !== 2) return worker.restart();
+          await worker.terminate();
+          await worker.start();
+        }),
+      ]);
+    } finally {
+      isOver = true;
+    }
+    await working;
+    client.close();
+    console.log(`ensembles: ${answers} parts of texts`);
     expect(answers).toBeGreaterThan(0);
   },
   scale.timeoutMs,

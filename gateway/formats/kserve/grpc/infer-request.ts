@@ -9,7 +9,7 @@ import type { Tensor } from "#shared/frame.js";
 import type { JsonObject, JsonValue } from "#shared/json/parse.js";
 import type { Limits } from "../../limits.js";
 import { checkIdempotencyKey } from "../../../admission/request-terms.js";
-import { parseParameters } from "../parameters.js";
+import { parseParameters, splitParameters } from "../parameters.js";
 import { checkSize } from "../parse-inputs.js";
 import { requestPrefix, type ParsedInfer, type RequestedOutput } from "../request.js";
 import { rawContents } from "./contents.js";
@@ -52,15 +52,14 @@ export function streamTerms(parameters: GrpcParameters): StreamTerms {
 /** @throws InferenceError */
 export function parseGrpcInfer(given: GrpcInfer, model: ServedModel, limits: Limits): ParsedInfer {
   const { id, parameters, inputs, outputs, raw } = given;
-  const plain = plainParameters(parameters);
-  const isText = model.generator !== undefined;
-  const known = parseParameters(isText ? undefined : plain, limits, model);
+  const { own, text } = splitParameters(plainParameters(parameters), model);
+  const known = parseParameters(own, limits, model);
   // Answers are raw bytes always.
   known.binaryOutput = true;
   return {
     id,
     parameters: known,
-    textParameters: isText ? plain : {},
+    textParameters: text,
     inputs: readTensors(inputs, raw, model.name, requestPrefix(id), limits),
     outputs: readOutputs(outputs, requestPrefix(id)),
   };
