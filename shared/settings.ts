@@ -169,8 +169,10 @@ export const sharedSettings = z.object({
   BATON_LOG_LEVEL: z
     .enum(["debug", "info", "warn", "error"])
     .default("info")
-    .describe("The least severe lines to log: `debug`, `info`, `warn` or `error`, unless an operator has changed that for the " +
-        "whole fleet (`POST /v2/logging`)."),
+    .describe(
+      "The least severe lines to log: `debug`, `info`, `warn` or `error`, unless an operator has changed that for the " +
+        "whole fleet (`POST /v2/logging`).",
+    ),
   ...traceSettings,
 });
 

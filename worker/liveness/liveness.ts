@@ -86,7 +86,7 @@ export class Liveness {
   /** Number of workers in the fleet, this worker included, by the last answer. */
   #living = 1;
   #isLooking = false;
-  /** When the worker last had an answer to a beat that asked, on the same clock as `#followedAt`. */
+  /** When a beat that asked was last answered, on `performance.now()`'s clock. */
   #toldAt = -Infinity;
   /** Whether a call about a grave has come since the last beat. */
   #isCalled = false;

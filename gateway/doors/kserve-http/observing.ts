@@ -102,7 +102,11 @@ export const logMembers = {
   log_warning: logFlag,
   log_error: logFlag,
   log_verbose_level: {
-    schema: { type: ["integer", "null"], description: "0: no debug lines; null: each process's `BATON_LOG_LEVEL`", minimum: 0 },
+    schema: {
+      type: ["integer", "null"],
+      description: "0: no debug lines; null: each process's `BATON_LOG_LEVEL`",
+      minimum: 0,
+    },
     read: orNull(asSize),
   },
   log_format: logText,

@@ -8,7 +8,7 @@ import { percentiles, type Percentiles } from "../support/statistics.js";
 import type { Timing } from "../steps/scenarios.js";
 
 export interface SharedCost {
-  /** Of the quick sequences alone, beside the slow one, and beside it on a stream that keeps order. */
+  /** Of the quick sequences: alone, beside the slow one, and beside it on a stream in order. */
   readonly aloneMs: Percentiles;
   readonly besideMs: Percentiles;
   readonly orderedMs: Percentiles;
