@@ -33,7 +33,7 @@ export interface ChaosSettings {
   readonly tenants?: { readonly count: number; readonly header: string };
   /** How many streams of tokens run at a time beside the sequences; without this, none. */
   readonly streams?: number;
-  /** How second versions of models are rolled out in the middle of the run; absent if they are not. */
+  /** How second versions are rolled out in the middle of the run; absent if they are not. */
   readonly rolled?: RollOut;
   /** The folder for the fleet's logs. */
   readonly folder?: string;

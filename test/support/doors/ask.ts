@@ -30,7 +30,7 @@ export interface Ask {
    * short, or the queue of its level.
    */
   readonly mayFail?: readonly ErrorCode[];
-  /** The request names the number of its step, so the steps of a burst take effect in their order. */
+  /** The request names the number of its step, so steps of a burst take effect in their order. */
   readonly numbered?: true;
   /** The request has no key, so its client cannot ask again for an outcome that did not arrive. */
   readonly unkeyed?: true;

@@ -14,6 +14,7 @@ export interface CallInput {
 }
 
 /** The request without its content, as a history keeps it. */
-export function askOf({ parameters: _, inputs: __, ...ask }: Call): Ask {
+export function askOf(call: Call): Ask {
+  const { parameters: _, inputs: __, ...ask } = call;
   return ask;
 }

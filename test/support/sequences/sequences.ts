@@ -41,8 +41,8 @@ export interface SequencesPlan {
   /** The share of sequences that number their steps, and send several steps in a row. */
   readonly numbered?: number;
   /**
-   * The levels of models with queue policies, of which each request names one. A step that begins or
-   * ends a sequence, or is the last step, names a level that refuses nothing.
+   * The levels of models with queue policies, of which each request names one. A step that begins
+   * or ends a sequence, or is the last step, names a level that refuses nothing.
    */
   readonly levels?: Readonly<Record<string, readonly Level[]>>;
   readonly random: Random;
