@@ -169,7 +169,9 @@ it(
     const client = new GrpcClient(running.fleet.gateways[0]?.grpc ?? "");
     const textsOf = async (i: number, key: string) => {
       const open = client.stream();
-      const sampling = { max_tokens: 300, temperature: 1, seed: i, ignore_eos: true };
+      // A text may begin anew at several workers before its first part.
+      const timeout = 2 * PATIENCE_MS * 1_000;
+      const sampling = { max_tokens: 300, temperature: 1, seed: i, ignore_eos: true, timeout };
       open.send({
         model_name: "writes",
         id: key,
