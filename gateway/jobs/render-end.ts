@@ -5,7 +5,7 @@ import { jsonReply, jsonTextReply, type Reply } from "../formats/reply.js";
 import { renderGenerate } from "../formats/kserve/generate-response.js";
 import { isBinary, renderInfer } from "../formats/kserve/infer-response.js";
 import type { TensorPrinter } from "../formats/kserve/tensor-printer.js";
-import { outputTensor } from "#shared/model/texts.js";
+import { outputTensor } from "#shared/contract/texts.js";
 import { chatRenderer } from "../formats/openai/chat.js";
 import { completionRenderer } from "../formats/openai/completions.js";
 import { headOf, totalUsage } from "../formats/openai/request.js";

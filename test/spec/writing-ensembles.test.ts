@@ -95,19 +95,12 @@ async function events(path: string, body: object): Promise<Record<string, unknow
 }
 
 const all = Object.keys(writingEnsembles);
-const ways: readonly { readonly name: string; readonly given: Given; readonly models: readonly string[] }[] = [
-  { name: "the likeliest tokens", given: { max_tokens: 24, temperature: 0 }, models: all },
-  { name: "drawn tokens", given: { max_tokens: 24, temperature: "1.3", top_p: "0.9", seed: 7 }, models: all },
-  {
-    name: "several choices",
-    given: { max_tokens: 9, temperature: 1, seed: 11, n: 2 },
-    models: ["writes", "writes-inside"],
-  },
-  {
-    name: "parameters in one text",
-    given: { sampling_parameters: '{"max_tokens":"8","temperature":"0","ignore_eos":true}' },
-    models: all,
-  },
+const ways: readonly (readonly [string, Given, readonly string[]])[] = [
+  ["the likeliest tokens", { max_tokens: 24, temperature: 0 }, all],
+  ["drawn tokens", { max_tokens: 24, temperature: "1.3", top_p: "0.9", seed: 7 }, all],
+  // Only a text of one choice fits the step behind.
+  ["several choices", { max_tokens: 9, temperature: 1, seed: 11, n: 2 }, ["writes", "writes-inside"]],
+  ["parameters in one text", { sampling_parameters: '{"max_tokens":"8","temperature":"0","ignore_eos":true}' }, all],
 ];
 
 describe("an ensemble with a generator", () => {
@@ -124,10 +117,12 @@ describe("an ensemble with a generator", () => {
     await expect.poll(() => statistics("gen-cheap")).toBe(3);
   });
 
-  it.each(ways)("answers with the parts of the generator's text: $name", async ({ given, models }) => {
+  it.each(ways)("answers with the parts of the generator's text: %s", async (_, given, models) => {
     const alone = await told("gen-cheap", "once upon a time", given);
     expect(alone.length).toBeGreaterThan(1);
-    for (const model of models) expect(await told(model, "once upon a time", given)).toEqual(alone);
+    for (const model of models) {
+      expect(await told(model, "once upon a time", given)).toEqual(alone);
+    }
   });
 
   it("keeps the order within each request, while many share two slots with the generator's own", async () => {
@@ -191,7 +186,7 @@ describe("an ensemble with a generator", () => {
     ["max_tokens", { max_tokens: 0 }, "max_tokens must be a whole number from 1 to 65536, got 0"],
   ])("refuses %s by name, as the generator does", async (_, given, error) => {
     const stream = client().stream();
-    stream.send(prompt("writes", "once", given as Given));
+    stream.send(prompt("writes", "once", given));
     expect(errorsIn(await stream.finish())).toEqual([error]);
     const response = await fetch(`${running.url}/v2/models/writes/generate_stream`, {
       method: "POST",

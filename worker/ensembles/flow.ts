@@ -6,9 +6,9 @@
  */
 import { fixedError, InferenceError } from "#shared/errors.js";
 import type { Tensor } from "#shared/frame.js";
-import { Signal } from "#shared/signal.js";
 import type { RunTimes } from "../lane/counts.js";
 import { noRuns, shapeKeyOf, type Held, type StepEnd, type StepResult } from "../lane/holdings.js";
+import { InOrder } from "./in-order.js";
 import { inputFault, shapedAs } from "./input-fault.js";
 import type { EnsembleModel, OutputSpec, ServingStep } from "./serving.js";
 
@@ -29,7 +29,7 @@ export interface FlowParts {
 
 /** The end of a flow that came to its end. */
 export interface FlowEnd {
-  /** The outputs that the client wants; empty for a decoupled ensemble, whose answers came before. */
+  /** The outputs that the client wants; none if the ensemble is decoupled. */
   readonly outputs: readonly Tensor[];
   readonly states: readonly Tensor[];
   /** The sums of all steps. */
@@ -103,14 +103,8 @@ export class Flow {
     const done = new Map<number, Promise<void>>();
     for (const [place, step] of steps.entries()) {
       if (step.level !== level || step.served.decoupled === true) continue;
-      const before = step.after.map((by) => done.get(by));
-      done.set(
-        place,
-        Promise.all(before).then(async () => {
-          const { outputs, states } = await this.#step(step, values);
-          this.#keep(step, values, outputs ?? [], states);
-        }),
-      );
+      const before = step.after.flatMap((by) => done.get(by) ?? []);
+      done.set(place, this.#plainStep(step, values, before));
     }
     await Promise.all(done.values());
     const source = steps.find((step) => step.level === level && step.served.decoupled === true);
@@ -118,42 +112,36 @@ export class Flow {
     await this.#answers(source, values, (answered) => this.#level(level + 1, answered, end));
   }
 
+  /** @param before the steps whose outputs the step takes */
+  async #plainStep(step: ServingStep, values: Map<string, Tensor>, before: readonly Promise<void>[]): Promise<void> {
+    await Promise.all(before);
+    const { outputs, states } = await this.#step(step, values);
+    this.#keep(step, values, outputs ?? [], states);
+  }
+
   /** Runs a decoupled step, and lets its answers flow on in their order. */
   async #answers(step: ServingStep, given: Values, next: (values: Values) => Promise<void>): Promise<void> {
-    const most = this.#parts.model.mostAnswers;
-    const left = new Signal();
-    let waiting = 0;
-    let flowing: Promise<void> = Promise.resolve();
-    let failure: unknown;
-    let failureOfSource: unknown;
-    const flowOn = (outputs: readonly Tensor[]) => {
-      waiting++;
+    const answers = new InOrder<readonly Tensor[]>(async (outputs) => {
       const values = new Map(given);
       this.#keep(step, values, outputs, []);
-      flowing = flowing
-        .then(() => (failure === undefined ? next(values) : undefined))
-        .catch((error: unknown) => {
-          failure ??= error;
-          // The model stops at its next run.
-          this.#hasEnded = true;
-        })
-        .finally(() => {
-          waiting--;
-          left.notify();
-        });
-    };
-    const last = await this.#step(step, given, async (outputs) => {
-      flowOn(outputs);
-      while (waiting >= most) await left.wait(Infinity);
-    }).catch((error: unknown) => {
-      failureOfSource = error;
-      return undefined;
+      try {
+        await next(values);
+      } catch (error) {
+        // The model stops at its next run.
+        this.#hasEnded = true;
+        throw error;
+      }
     });
-    if (last?.outputs !== undefined) flowOn(last.outputs);
-    // The answers before a failure arrive before it.
-    await flowing;
-    if ((failure ?? failureOfSource) !== undefined) throw failure ?? failureOfSource;
-    this.#keep(step, new Map(), [], last?.states ?? []);
+    const running = this.#step(step, given, async (outputs) => {
+      answers.add(outputs);
+      await answers.room(this.#parts.model.mostAnswers);
+    });
+    const [last] = await Promise.allSettled([running]);
+    if (last.status === "fulfilled" && last.value.outputs !== undefined) answers.add(last.value.outputs);
+    // The answers before a failure of the step arrive before it.
+    await answers.all();
+    const { states } = await running;
+    this.#keep(step, new Map(), [], states);
   }
 
   /** Notes what a step leaves. */

@@ -3,7 +3,7 @@
  * ensemble, but the sizes of tensors between two steps are known only when they run. Pure.
  */
 import type { Tensor } from "#shared/frame.js";
-import { isOneText } from "#shared/model/texts.js";
+import { isOneText } from "#shared/contract/texts.js";
 import type { ServingStep } from "./serving.js";
 
 /**
@@ -18,7 +18,7 @@ export function shapedAs(tensor: Tensor, dims: readonly number[], hasRows: boole
   return isSpare ? { ...tensor, shape: shape.slice(1) } : tensor;
 }
 
-/** @returns why the model of a step cannot take the tensors, in Triton's words; undefined if it can */
+/** @returns why the model of a step cannot take the tensors, in Triton's words */
 export function inputFault(
   { served: model, batching: { shared } }: Pick<ServingStep, "served" | "batching">,
   tensors: readonly Tensor[],

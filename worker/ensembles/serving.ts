@@ -71,7 +71,7 @@ export interface EnsembleModel {
   readonly mostAnswers: number;
 }
 
-/** Keeps the memory of a worker bounded, whatever its steps can take. */
+/** Keeps the memory of a worker bounded, if its steps take many. */
 const MOST_HELD = 512;
 /** `max_inflight_requests`, if the configuration has none. */
 const USUAL_ANSWERS = 16;

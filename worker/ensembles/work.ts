@@ -188,7 +188,7 @@ export class EnsembleWork implements LaneWork, StepModel {
     await Promise.all(groups.map((group) => this.#goOn(group)));
   }
 
-  /** Puts answers into the logs of their requests, and stops the requests that have ended by now. */
+  /** Puts answers into the logs of their requests, and stops requests that have ended by now. */
   async #goOn(
     some: readonly { readonly of: Flowing; readonly record: string | undefined }[],
     surely = false,

@@ -6,7 +6,7 @@
 import { type GenerationSpec, samplingSpec, type TokenRecord } from "#shared/contract/generation.js";
 import { InferenceError } from "#shared/errors.js";
 import type { Tensor } from "#shared/frame.js";
-import { outputTensor, textOfInput } from "#shared/model/texts.js";
+import { outputTensor, textOfInput } from "#shared/contract/texts.js";
 import { stopwatch } from "#shared/metrics/stopwatch.js";
 import type { Held, StepEnd } from "../lane/holdings.js";
 import type { Settled } from "../lane/settle.js";

@@ -8,7 +8,7 @@ import { cancelOnDisconnect, wholeUnderKey } from "../../generation/leaving.js";
 import { answerRecords } from "../../generation/read-answer.js";
 import { fixedError } from "#shared/errors.js";
 import type { Tensor } from "#shared/frame.js";
-import { outputTensor } from "#shared/model/texts.js";
+import { outputTensor } from "#shared/contract/texts.js";
 import { errorReply } from "../errors.js";
 import { acceptedReply } from "../reply.js";
 import { withHeaders, type Reply } from "../reply.js";

@@ -1,8 +1,9 @@
 /**
  * Reads a KServe request to a generator: a text, and parameters by the names of Triton's vLLM
- * backend. An ensemble with a generator takes the same parameters beside its tensors. Clients of that backend write numbers and booleans as strings, too, and may put all
- * parameters into one JSON string, `sampling_parameters`. A parameter beside that string overrides
- * the same parameter inside.
+ * backend. An ensemble with a generator takes the same parameters beside its tensors. Clients of
+ * that backend write numbers and booleans as strings, too, and may put all parameters into one JSON
+ * string, `sampling_parameters`. A parameter beside that string overrides the same parameter
+ * inside.
  */
 import type { ServedModel } from "#shared/contract/announcement.js";
 import type { SamplingSpec } from "#shared/contract/generation.js";
@@ -10,7 +11,7 @@ import type { JsonObject, JsonValue } from "#shared/json/parse.js";
 import type { RequestBudget } from "../../admission/budget.js";
 import { fixedError, InferenceError } from "#shared/errors.js";
 import type { Tensor } from "#shared/frame.js";
-import { textOfInput } from "#shared/model/texts.js";
+import { textOfInput } from "#shared/contract/texts.js";
 import { checkTurn, conversationParameterNames, readConversation } from "../../generation/conversation.js";
 import { usualDeadline } from "../../generation/limits.js";
 import {

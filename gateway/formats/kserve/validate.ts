@@ -6,7 +6,7 @@ import { fullShape, hasRows, type ServedModel, type TensorSpec } from "#shared/c
 import type { CorrelationId, SequenceStep } from "#shared/contract/sequence.js";
 import { datatypeBytes, elementCount } from "#shared/model/datatype.js";
 import { elementFault, stringFault } from "#shared/model/strings.js";
-import { isOneText } from "#shared/model/texts.js";
+import { isOneText } from "#shared/contract/texts.js";
 import { InferenceError } from "#shared/errors.js";
 import type { Tensor } from "#shared/frame.js";
 import { checkStepNumber } from "../../admission/request-terms.js";

@@ -73,11 +73,12 @@ it(
   "takes effect in all of its stateful steps or in none, while a process dies every second",
   async () => {
     const { workers, gateways, redis, nats } = running.fleet;
-    let isOver = false;
+    let over = false;
+    const isOver = () => over;
     let requests = 0;
     let ids = 0;
     const client = async () => {
-      while (!isOver || requests < scale.requests) {
+      while (!isOver() || requests < scale.requests) {
         await remember(++ids, scale.steps);
         requests += scale.steps;
       }
@@ -99,7 +100,7 @@ it(
       ];
       await Promise.race([working, repeatedly(scale.kills, 1_000, (i) => nth(kinds, i)(i))]);
     } finally {
-      isOver = true;
+      over = true;
     }
     await working;
     console.log(`ensembles: ${requests} requests of ${ids} sequences, ${scale.kills} kills`);
@@ -117,10 +118,11 @@ it(
   "passes on the answers of a decoupled step in order and once, while workers are killed and leave",
   async () => {
     const client = new GrpcClient(running.fleet.gateways[0]?.grpc ?? "");
-    let isOver = false;
+    let over = false;
+    const isOver = () => over;
     let answers = 0;
     const stream = async (i: number) => {
-      for (let round = 0; round === 0 || !isOver; round++) {
+      for (let round = 0; round === 0 || !isOver(); round++) {
         const upTo = 5 + ((i * 7 + round) % 40);
         const open = client.stream();
         open.send({
@@ -153,7 +155,7 @@ it(
         }),
       ]);
     } finally {
-      isOver = true;
+      over = true;
     }
     await working;
     client.close();
@@ -164,61 +166,42 @@ it(
 );
 
 it(
-  "gives the texts of an undisturbed generator, in order and once, while workers are killed and leave",
+  "gives the texts of an undisturbed generator, in order and once, although all workers die in their midst",
   async () => {
     const client = new GrpcClient(running.fleet.gateways[0]?.grpc ?? "");
-    const textsOf = async (i: number, key: string) => {
+    const begin = (i: number, key: string) => {
       const open = client.stream();
-      const sampling = { max_tokens: 300, temperature: 1, seed: i, ignore_eos: true };
       open.send({
         model_name: "writes",
-        id: key,
         inputs: [
-          {
-            name: "IN",
-            datatype: "BYTES",
-            shape: [1, 1],
-            contents: { bytes_contents: [Buffer.from(`tale ${i}`)] },
-          },
+          { name: "IN", datatype: "BYTES", shape: [1, 1], contents: { bytes_contents: [Buffer.from(`tale ${i}`)] } },
         ],
-        parameters: parameters({ ...sampling, idempotency_key: key }),
+        parameters: parameters({ max_tokens: 400, temperature: 1, seed: i, ignore_eos: true, idempotency_key: key }),
       });
-      const messages = await open.finish();
-      expect(messages.map((message: Message) => message["error_message"]).filter((text) => text !== "")).toEqual([]);
+      return open;
+    };
+    const textsIn = (messages: readonly Message[]) => {
+      expect(messages.map((message) => message["error_message"]).filter((text) => text !== "")).toEqual([]);
       const all = messages.map((message) => message["infer_response"] as InferAnswer);
-      expect(all.map((answer) => Number(answer.parameters["response_index"]?.int64_param))).toEqual([...all.keys()]);
+      const indexes = all.map((answer) => Number(answer.parameters["response_index"]?.int64_param));
+      expect(indexes).toEqual([...all.keys()]);
       return all.map(({ raw_output_contents: [raw] }) => raw?.toString("utf8", 4));
     };
-    const prompts = Array.from({ length: 8 }, (_, i) => i);
-    const undisturbed = await Promise.all(prompts.map((i) => textsOf(i, `undisturbed ${i}`)));
-    let isOver = false;
-    let answers = 0;
-    const stream = async (i: number) => {
-      for (let round = 0; round === 0 || !isOver; round++) {
-        const texts = await textsOf(i, `written ${i}/${round}`);
-        expect(texts).toEqual(undisturbed[i]);
-        answers += texts.length;
-      }
-    };
-    const working = Promise.all(prompts.map(stream));
-    try {
-      const { workers } = running.fleet;
-      await Promise.race([
-        working,
-        repeatedly(scale.workerKills, 700, async (i) => {
-          const worker = nth(workers, i);
-          if (i % 3 !== 2) return worker.restart();
-          await worker.terminate();
-          await worker.start();
-        }),
-      ]);
-    } finally {
-      isOver = true;
+    const numbers = Array.from({ length: 8 }, (_, i) => i);
+    const undisturbed = await Promise.all(
+      numbers.map(async (i) => textsIn(await begin(i, `undisturbed ${i}`).finish())),
+    );
+    const streams = numbers.map((i) => begin(i, `disturbed ${i}`));
+    // Each further worker begins the texts anew.
+    for (let kill = 0; kill < 2; kill++) {
+      const open = streams.filter((stream, i) => stream.messages.length < (undisturbed[i]?.length ?? 0));
+      expect(open.length).toBeGreaterThan(0);
+      await Promise.all(open.map((stream) => stream.received(stream.messages.length + 2)));
+      await Promise.all(running.fleet.workers.map((worker) => worker.restart()));
     }
-    await working;
+    const disturbed = await Promise.all(streams.map(async (stream) => textsIn(await stream.finish())));
+    expect(disturbed).toEqual(undisturbed);
     client.close();
-    console.log(`ensembles: ${answers} parts of texts`);
-    expect(answers).toBeGreaterThan(0);
   },
   scale.timeoutMs,
 );
