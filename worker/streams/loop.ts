@@ -111,16 +111,20 @@ export class StreamLoop implements StreamOwner {
     this.#parts.holdings.arrived.notify();
   }
 
-  /** Generates the text of an ensemble's step by itself, as long as its request is alone. */
+  /**
+   * Begins the text of an ensemble's step by itself. Once the model has computed its prompt, the
+   * request goes on beside others, as any stream does.
+   */
   async callAlone(held: Held, alone: Alone): Promise<void> {
     if (!alone.isAlone) return this.call(held);
     const stream = streamOf(this.#called.generationOf(held), false);
     this.#streams.set(stream.key, stream);
     await this.#beginCalled(stream);
-    while (alone.isAlone && stream.state.kind === "generating") {
+    while (stream.next === 0 && stream.state.kind === "generating") {
       this.#hear(await alone.during(() => this.#parts.model.host.iterate(stream.key)));
       this.#expire(performance.now());
     }
+    alone.end();
   }
 
   /**
