@@ -9,7 +9,7 @@ import { ownConfig, withParameter } from "../support/fleet/repository.js";
  * Sequences take these models in turn, poison `pill` alone. A worker that starts loads them all, so
  * each more makes a run longer.
  */
-export const withSequences = ["chain", "pill"];
+export const withSequences = ["chain", "pill", "chain-twice"];
 /** The models of the bystanders. */
 export const stateless = ["simple", "tells-slowly"];
 /** The model of the streams of tokens. */

@@ -162,7 +162,9 @@ async function scanModel(
     const rule = "directory name must equal model name";
     throw new LoadError(`unexpected directory name '${name}' for model '${config.name}', ${rule}`);
   }
-  const chosen = chooseVersions(config.version_policy, available);
+  // An ensemble has no files, and an empty folder for its version gets lost in a repository of git.
+  const there = isEnsemble(config) && available.length === 0 ? ["1"] : available;
+  const chosen = chooseVersions(config.version_policy, there);
   if (chosen.length === 0) {
     throw new LoadError(`at least one version must be available under the version policy of model '${name}'`);
   }

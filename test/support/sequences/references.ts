@@ -27,8 +27,8 @@ export function chainsInARow(count: number): Reference {
 
 const chain = chainsInARow(1);
 
-/** Models that are no single chain. An ensemble of stateful steps is a line here. */
-const others: Readonly<Record<string, Reference>> = {};
+/** Models that are no single chain. */
+const others: Readonly<Record<string, Reference>> = { "chain-twice": chainsInARow(2) };
 
 export function referenceOf(model: string | undefined): Reference {
   return (model === undefined ? undefined : others[model]) ?? chain;
