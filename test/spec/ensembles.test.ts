@@ -123,6 +123,17 @@ describe("an ensemble", () => {
     expect(after.inference_stats.success.count - whole.inference_stats.success.count).toBe(8);
   });
 
+  it("has queue policies of its own", async () => {
+    const asked = (priority: number) => {
+      return ask(running.url, "twice-in-levels", { inputs: [value("IN", 3)], parameters: { priority } });
+    };
+    expect(await asked(2)).toMatchObject({ status: 200, outputs: { OUT: [12] } });
+    expect(await asked(3)).toMatchObject({
+      status: 400,
+      error: "priority 3 is out of range: model 'twice-in-levels' has the priority levels 1 to 2",
+    });
+  });
+
   it("is described with its steps", async () => {
     const metadata: unknown = await (await fetch(`${running.url}/v2/models/remembers`)).json();
     expect(metadata).toMatchObject({ platform: "ensemble", inputs: [{ name: "IN", shape: [-1, 1] }] });

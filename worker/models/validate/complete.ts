@@ -65,8 +65,8 @@ function completeBatching(config: ModelConfig): ModelConfig {
   const { dynamic_batching: dynamic, sequence_batching: sequence } = config;
   const sizes = (given: readonly number[]): readonly number[] =>
     given.length === 0 && config.max_batch_size > 0 ? [config.max_batch_size] : given;
-  // Beside sequences, `dynamic_batching` has queue policies alone (`tutorial.ts`).
-  if (dynamic !== undefined && sequence === undefined) {
+  // Beside sequences and steps, `dynamic_batching` has queue policies alone (`tutorial.ts`).
+  if (dynamic !== undefined && sequence === undefined && config.ensemble_scheduling === undefined) {
     return { ...config, dynamic_batching: { ...dynamic, preferred_batch_size: sizes(dynamic.preferred_batch_size) } };
   }
   if (sequence === undefined) return config;

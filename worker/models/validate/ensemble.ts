@@ -49,9 +49,6 @@ function validateStep(ensemble: string, step: EnsembleStep, index: number): void
   ] as const;
   const where = `in step ${index} of ensemble '${ensemble}'`;
   for (const [field, isMissing] of missing) if (isMissing) throw new LoadError(`must specify '${field}' ${where}`);
-  if (step.model_namespace !== "") {
-    throw new LoadError(`model_namespace is not supported ${where}: all models of a worker have one namespace`);
-  }
   const version = step.model_version;
   if (version !== -1 && version < 1) {
     throw new LoadError(`model_version ${where} must be -1 for the latest version, or a version, got ${version}`);

@@ -77,8 +77,8 @@ describe("judge", () => {
   });
 
   it("names all that it refuses", () => {
-    const both = "ensemble_scheduling { } instance_group { passive: true }";
-    expect(() => judged(both)).toThrow(/ensemble_scheduling is not supported: .*; .*passive is not supported: /);
+    const both = "model_operations { op_library_filename: 'x.so' } instance_group { passive: true }";
+    expect(() => judged(both)).toThrow(/passive is not supported: .*; .*op_library_filename is not supported: /);
   });
 
   it.each([

@@ -97,6 +97,21 @@ describe("the tutorial's configuration", () => {
     expect(warnings.length).toBeGreaterThan(1);
   });
 
+  it("keeps the queue policies of an ensemble", () => {
+    const text = (more: string) => `platform: "ensemble" max_batch_size: 4 ensemble_scheduling { }
+      dynamic_batching { timeout_action: TIMEOUT_REJECT priority_levels: 2 default_priority_level: 1 ${more} }`;
+    const { config } = read(text("preserve_ordering: true default_queue_policy { max_queue_size: 9 }"));
+    expect(judge(config)).toEqual([]);
+    expect(completeDefaults(config, facts).dynamic_batching).toMatchObject({
+      preferred_batch_size: [],
+      priority_levels: 2,
+      preserve_ordering: true,
+      default_queue_policy: { max_queue_size: 9 },
+    });
+    const delayed = read(text("max_queue_delay_microseconds: 5")).config;
+    expect(() => judge(delayed)).toThrow(/dynamic_batching.max_queue_delay_microseconds is not supported: an ensemble/);
+  });
+
   it("keeps the queue policies for the steps of sequences", () => {
     const policy = "{ timeout_action: DELAY default_timeout_microseconds: 5 }";
     const { config, warnings } = read(

@@ -35,8 +35,8 @@ describe("validateConfig", () => {
   });
 
   it.each<[text: string, error: string]>([
-    ["platform: 'ensemble'", "ensemble scheduling is not supported: model 'm'"],
-    ["platform: 'ensemble' ensemble_scheduling { }", "ensemble scheduling is not supported: model 'm'"],
+    ["platform: 'ensemble'", "ensemble scheduling must be set for ensemble 'm' whose platform is ensemble"],
+    ["ensemble_scheduling { }", "ensemble scheduling cannot be set for model 'm' whose platform is not ensemble"],
     ["backend: 'python'", "backend 'python' is not supported: model 'm' needs backend 'onnxruntime'"],
     [
       "platform: 'tensorrt_plan'",

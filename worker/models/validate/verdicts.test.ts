@@ -30,6 +30,9 @@ const state = (more: string) => sequence(`state { input_name: 'S' output_name: '
 const initial = (more: string) => state(`dims: 1 initial_state { name: 'first' data_type: TYPE_FP32 dims: 1 ${more} }`);
 const group = (more: string) => `instance_group { ${more} }`;
 const parameter = (key: string, value: string) => `parameters { key: '${key}' value { string_value: '${value}' } }`;
+const ensemble = (step: string, more = "") => `platform: 'ensemble' max_batch_size: 4 input { ${x} } output { ${y} }
+  ensemble_scheduling { ${more} step { model_name: 's' model_version: -1 input_map { key: 'A' value: 'X' }
+  output_map { key: 'B' value: 'Y' } ${step} } }`;
 const iterates = `${sequence("iterative_sequence: true")} ${parameter("iterate_while", "MORE")}`;
 
 /** A model that is refused because it sets its field, though fields of its kind may be obeyed. */
@@ -68,6 +71,12 @@ const fields: Readonly<Record<string, string | Refused>> = {
   "output.label_filename": output("label_filename: 'labels.txt'"),
   "output.is_shape_tensor": tensorRtOnly(output("is_shape_tensor: true")),
   "output.is_non_linear_format_io": tensorRtOnly(output("is_non_linear_format_io: true")),
+  "ensemble_scheduling.step.model_name": ensemble(""),
+  "ensemble_scheduling.step.model_version": ensemble(""),
+  "ensemble_scheduling.step.input_map": ensemble(""),
+  "ensemble_scheduling.step.output_map": ensemble(""),
+  "ensemble_scheduling.step.model_namespace": ensemble("model_namespace: 'n'"),
+  "ensemble_scheduling.max_inflight_requests": ensemble("", "max_inflight_requests: 2"),
   batch_input:
     input("allow_ragged_batch: true") +
     " batch_input { kind: BATCH_ELEMENT_COUNT target_name: 'N' data_type: TYPE_INT32 source_input: 'X' }",
@@ -212,6 +221,7 @@ const ofGenerators: Readonly<Record<string, string | Refused>> = {
   optimization: optimization("eager_batching: true"),
   dynamic_batching: dynamic("max_queue_delay_microseconds: 100"),
   sequence_batching: sequence(""),
+  ensemble_scheduling: "ensemble_scheduling { max_inflight_requests: 2 }",
   "instance_group.gpus": group("kind: KIND_GPU gpus: [ 0, 1 ]"),
   default_model_filename: "default_model_filename: 'other.onnx'",
   parameters: parameter("temperature", "1"),
@@ -305,8 +315,7 @@ it("has a verdict for every field of the schema, and for nothing else", () => {
 });
 
 describe("a field of a tensor model", () => {
-  // Ensembles are refused in Triton's words (`validate.test.ts`).
-  const rows = rowsOf(verdicts).filter(([row]) => row !== "ensemble_scheduling");
+  const rows = rowsOf(verdicts);
 
   it("has an example, and no other has", () => {
     expect(Object.keys(fields).sort()).toEqual(rows.map(([row]) => row).sort());
@@ -349,13 +358,13 @@ describe("a field of a generator", () => {
   const rows = rowsOf(generatorVerdicts);
 
   it("has an example of its own, or that of a tensor model", () => {
-    const known = new Set([...Object.keys(fields), ...Object.keys(ofGenerators), "ensemble_scheduling"]);
+    const known = new Set([...Object.keys(fields), ...Object.keys(ofGenerators)]);
     expect(rows.map(([row]) => row).filter((row) => !known.has(row))).toEqual([]);
     const all = rows.map(([row]) => row);
     expect(Object.keys(ofGenerators).filter((row) => !all.includes(row))).toEqual([]);
   });
 
-  it.each(rows.filter(([row]) => row !== "ensemble_scheduling"))("%s gets its verdict", async (row, verdict) => {
+  it.each(rows)("%s gets its verdict", async (row, verdict) => {
     const example = ofGenerators[row] ?? fields[row] ?? expect.fail("there is an example");
     if (typeof example !== "string") {
       expect((await read(example.text, generatorFiles)).refusal).toMatch(example.reason);

@@ -240,6 +240,7 @@ export const generatorVerdicts: Verdicts = {
   optimization: warned(ownEngine),
   dynamic_batching: warned(ownBatches),
   sequence_batching: refused("a conversation is a sequence of any generator, and needs no configuration"),
+  ensemble_scheduling: refused("a generator has no steps; an ensemble in a folder of its own can have it as a step"),
   cc_model_filenames: warned("the files in the folder 'onnx' have the names that exporters give them"),
   default_model_filename: refused("the files in the folder 'onnx' have the names that exporters give them"),
   parameters: warned("a request's own parameters say how its text is made"),
@@ -263,7 +264,12 @@ export const ensembleVerdicts: Verdicts = {
   batch_input: refused(noGraph),
   batch_output: refused(noGraph),
   optimization: refused(noGraph),
-  dynamic_batching: refused(noGraph),
+  // Only the form of the tutorials has it beside the steps.
+  dynamic_batching: {
+    ...dynamicBatching,
+    preferred_batch_size: refused(noGraph),
+    max_queue_delay_microseconds: refused(noGraph),
+  },
   sequence_batching: refused(noGraph),
   instance_group: refused(noGraph),
   default_model_filename: refused(noGraph),
