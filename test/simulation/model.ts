@@ -15,8 +15,6 @@ import type { ServingModel } from "../../worker/tensors/serving.js";
 export interface ModelPlan {
   readonly maxBatchSize: number;
   readonly maxDelayMs: number;
-  /** With a delay, workers read in turns for batches of such sizes. */
-  readonly preferred: readonly number[];
   /**
    * How many requests a worker announces that it takes at once. Requests beyond the total of all
    * workers get parked.
@@ -43,7 +41,7 @@ export function servedChain({ maxBatchSize, takes, history }: ModelPlan): Served
 }
 
 export function servingChain(plan: ModelPlan, world: World): ServingModel {
-  const { maxBatchSize, maxDelayMs, preferred, history } = plan;
+  const { maxBatchSize, maxDelayMs, history } = plan;
   const layout = { axis: 0, bare: false };
   const layouts = (...names: string[]) => new Map(names.map((name) => [name, layout]));
   const [no, yes] = [Buffer.alloc(4), Buffer.from([1, 0, 0, 0])];
@@ -53,7 +51,7 @@ export function servingChain(plan: ModelPlan, world: World): ServingModel {
     batching: { batched: true, shared: new Set() },
     layouts: { inputs: layouts("INPUT", "STATE_IN", "START"), outputs: layouts("OUTPUT", "STATE_OUT") },
     constants: [],
-    limits: { maxBatchSize, maxDelayMs, preferred: preferred.filter((size) => size <= maxBatchSize) },
+    limits: { maxBatchSize, maxDelayMs, preferred: [] },
     controls: [{ kind: "start", tensor: "START", datatype: "INT32", values: { no, yes } }],
     states: [
       {

@@ -64,8 +64,6 @@ export function planRun(random: Random): RunPlan {
     model: {
       maxBatchSize: random.pick([1, 2, 8]),
       maxDelayMs: random.pick([0, 0, 3]),
-      // The other draws of a seed stay as they are.
-      preferred: random.fork("preferred").chance(0.5) ? [2] : [],
       takes: random.pick([1, 4, 16]),
       history: random.pick([1, 1, 3]),
       slow: rate(0.3),

@@ -10,7 +10,7 @@ import type { DeadLetter, Floor } from "./facts.js";
  * Kinds of keys that stay for ever by design. All other keys must have a TTL when no step is
  * queued, or a time of expiry if the key holds sequences.
  */
-const lasting = new Set(["ready", "turn", "live", "load", "kept", "aside", "{registry}"]);
+const lasting = new Set(["ready", "live", "load", "kept", "aside", "{registry}"]);
 const passing = new Set([
   "seqs",
   "past",
