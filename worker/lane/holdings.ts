@@ -120,11 +120,8 @@ export interface GoneWorker {
   readonly times: ReadonlyMap<string, number>;
 }
 
-/**
- * How a worker stands that needs the turn to read a model. It has no other worker to pass the turn
- * to; or could begin a batch now, or has begun one; or all its threads are busy.
- */
-export type Gathering = "alone" | "ready" | "busy";
+/** Whether a worker with the turn could begin a batch, or goes on with one; or must wait first. */
+export type Gathering = "ready" | "busy";
 
 /** Says how many steps to take from Redis, and takes them in. */
 export interface Intake {

@@ -13,7 +13,7 @@ import type { Delivery } from "#shared/queue/entry.js";
 import { refill } from "#shared/queue/work/read/refill.js";
 import { release } from "#shared/queue/work/read/release.js";
 import { createGroup } from "#shared/queue/work/read/create-group.js";
-import { readOwned, waitForNew, type LanesByKey, type Taken, type TakenOrTurned } from "#shared/queue/work/stream.js";
+import { readOwned, waitForNew, type LanesByKey, type Taken } from "#shared/queue/work/stream.js";
 import { take } from "#shared/queue/work/read/take.js";
 import { Signal } from "#shared/signal.js";
 import { realWorld, type World } from "#shared/world.js";
@@ -192,10 +192,11 @@ export class Reader {
 
   async #readNew(): Promise<void> {
     const turns = this.#turns;
+    await turns.keep();
     for (const source of this.#warm) {
       const room = source.intake.room();
       if (room <= 0) continue;
-      if (!turns.mayRead(source) || turns.isOver(source)) {
+      if (!turns.mayRead(source)) {
         this.#warm.delete(source);
         continue;
       }
@@ -203,7 +204,6 @@ export class Reader {
       source.intake.accept(await this.#take(source, most), "fresh");
       if (this.#stopping.signal.aborted) return;
     }
-    await turns.keep();
     const open = this.#sources.filter((source) => turns.wants(source));
     if (open.some((source) => this.#warm.has(source))) return;
     if (open.length === 0) return this.room.wait(this.#world.now() + BLOCK_MS);
@@ -219,14 +219,14 @@ export class Reader {
     const readable = open.filter((source) => this.#turns.mayRead(source));
     const waiting = open.filter((source) => !readable.includes(source));
     const lanes = new Map(readable.flatMap((source) => [...source.lanes]));
-    const turns = waiting.map((source) => this.#turns.ask(source));
+    const turns = waiting.map((source) => this.#turns.keyOf(source));
     // The connection may be new, if it changed while no model had room.
     const { stream } = redis;
     if (this.#client?.stream !== stream) this.#client = { id: await this.#askId(), stream };
     if (this.#stopping.signal.aborted) return;
     const count = Math.max(1, Math.min(MOST_COUNT, ...readable.map((source) => this.#mostOfEachLane(source))));
     const reading = waitForNew(redis, consumer, lanes, count, BLOCK_MS, turns);
-    if (open.length < this.#sources.length || readable.some((source) => this.#turns.holds(source)))
+    if (open.length < this.#sources.length || open.some(({ intake }) => intake.gathering?.() !== undefined))
       await this.#endWhenOthersHaveRoom(reading, open);
     const { deliveries, unreadable, turned } = await reading;
     const quiet: Source[] = [];
@@ -254,16 +254,17 @@ export class Reader {
       source.intake.accept(taken, "fresh");
     }
     await this.#refill(quiet);
-    for (const source of waiting) await this.#waited(source, turned);
+    for (const source of waiting) await this.#waited(source, turned.get(this.#turns.keyOf(source)));
   }
 
-  /** @param turned the turns that the wait has brought */
-  async #waited(source: Source, turned: TakenOrTurned["turned"]): Promise<void> {
-    if (this.#turns.hasGot(source, turned)) {
+  /** @param turn that a read has brought; undefined if it brought none */
+  async #waited(source: Source, turn: string | undefined): Promise<void> {
+    if (turn !== undefined) {
+      this.#turns.got(source, turn);
       // A blocked read of a single lane brings as much as a script call, but a busy worker keeps
       // the turn only if there are requests already.
       if (source.laneCount > 1 || source.intake.gathering?.() === "busy") this.#warm.add(source);
-    } else if (await this.#turns.areLeftBehind(source)) {
+    } else if (await this.#turns.isTimeToLook(source)) {
       source.intake.accept(await this.#take(source, Math.max(1, source.intake.room())), "fresh");
     }
   }

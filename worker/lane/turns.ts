@@ -9,7 +9,6 @@ import type { Logger } from "pino";
 import { laneKeys } from "#shared/queue/keys.js";
 import { mendTurn } from "#shared/queue/work/read/mend-turn.js";
 import { passTurn } from "#shared/queue/work/read/pass-turn.js";
-import type { TakenOrTurned } from "#shared/queue/work/stream.js";
 import type { RedisClient } from "#shared/redis/connect.js";
 import type { World } from "#shared/world.js";
 import type { Source } from "./reader.js";
@@ -23,14 +22,14 @@ export interface TurnsSettings {
 
 /** How often the holder of a turn renews it, in ms. */
 const RENEW_MS = 1_000;
-/** How long a worker waits for a turn before it looks whether all is well, in ms. */
+/** How long a worker waits for a turn before it looks after the model without it, in ms. */
 const LOOK_MS = 1_000;
 
 export class Turns {
   readonly #settings: TurnsSettings;
   /** The turns that this worker has, each with the time of its last renewal. */
   readonly #held = new Map<Source, { readonly entry: string; readonly renewedAt: number }>();
-  /** Since when this worker waits for the turn of a model, or when it has last looked. */
+  /** Since when this worker waits for the turn of a model, or has last looked without it. */
   readonly #waitingSince = new Map<Source, number>();
   /** Models of which the last read was full, so that there may be more than one batch. */
   readonly #deep = new Set<Source>();
@@ -53,19 +52,16 @@ export class Turns {
     return this.#held.has(source) || source.intake.gathering?.() === undefined;
   }
 
-  holds(source: Source): boolean {
-    return this.#held.has(source);
-  }
-
   /** Whether this worker has a turn that it should pass on. */
   isOver(source: Source): boolean {
-    return this.#held.has(source) && source.intake.gathering?.() !== "alone" && !this.wants(source);
+    return this.#held.has(source) && (!this.wants(source) || source.intake.gathering?.() === undefined);
   }
 
-  /** @returns the stream that will bring the model's turn */
-  ask(source: Source): string {
-    if (!this.#waitingSince.has(source)) this.#waitingSince.set(source, this.#settings.world.now());
-    return keyOf(source);
+  /** The stream that brings the model's turn. */
+  keyOf({ lanes }: Source): string {
+    const [[, lane] = []] = lanes;
+    if (lane === undefined) throw new RangeError("a model has a lane");
+    return laneKeys(lane).turn;
   }
 
   /** Notes a read of the model. @param isFull whether the read brought all that it asked for */
@@ -74,17 +70,8 @@ export class Turns {
     else this.#deep.delete(source);
   }
 
-  /**
-   * Notes the turn of a model if a read has brought it.
-   * @param turned the turns that the read has brought
-   */
-  hasGot(source: Source, turned: TakenOrTurned["turned"]): boolean {
-    const entry = turned.get(keyOf(source));
-    if (entry !== undefined) this.#hold(source, entry);
-    return entry !== undefined;
-  }
-
-  #hold(source: Source, entry: string): void {
+  /** @param entry the turn, which the reader has got */
+  got(source: Source, entry: string): void {
     this.#held.set(source, { entry, renewedAt: this.#settings.world.now() });
     this.#waitingSince.delete(source);
   }
@@ -97,27 +84,29 @@ export class Turns {
       else if (world.now() - renewedAt >= RENEW_MS) {
         const renewed = await this.#replace(source, entry, "caller");
         if (renewed === undefined) this.#held.delete(source);
-        else this.#hold(source, renewed);
+        else this.got(source, renewed);
       }
     }
   }
 
   /**
-   * To be called after a wait that brought no turn. A holder that is gone or frozen keeps the turn,
-   * so this worker mends the turn in time.
-   * @returns whether requests are left behind, which this worker then reads without the turn
+   * To be called after a wait that brought no turn. A holder that is gone or frozen would keep the
+   * turn, so this worker mends the turn in time, and looks for requests without it.
+   * @returns whether it is time to look
    */
-  async areLeftBehind(source: Source): Promise<boolean> {
+  async isTimeToLook(source: Source): Promise<boolean> {
     const { commands, world } = this.#settings;
-    if (world.now() - (this.#waitingSince.get(source) ?? 0) < LOOK_MS) return false;
-    this.#waitingSince.set(source, world.now());
-    return (await mendTurn(commands, keyOf(source), source.lanes)) === "unread";
+    const since = this.#waitingSince.get(source);
+    if (since === undefined || world.now() - since >= LOOK_MS) this.#waitingSince.set(source, world.now());
+    if (since === undefined || world.now() - since < LOOK_MS) return false;
+    await mendTurn(commands, this.keyOf(source));
+    return true;
   }
 
   /** Makes sure that there are turns at all. */
   async create(sources: readonly Source[]): Promise<void> {
     const shared = sources.filter(({ intake }) => intake.gathering?.() !== undefined);
-    await Promise.all(shared.map((source) => mendTurn(this.#settings.commands, keyOf(source), source.lanes)));
+    await Promise.all(shared.map((source) => mendTurn(this.#settings.commands, this.keyOf(source))));
   }
 
   /** After a lost reply, this worker does not know its turns. A turn that it has gets lost. */
@@ -139,12 +128,6 @@ export class Turns {
 
   #replace(source: Source, entry: string, to: "next" | "caller"): Promise<string | undefined> {
     const { commands, consumer } = this.#settings;
-    return passTurn(commands, keyOf(source), { consumer, entry, to });
+    return passTurn(commands, this.keyOf(source), { consumer, entry, to });
   }
-}
-
-function keyOf({ lanes }: Source): string {
-  const [[, lane] = []] = lanes;
-  if (lane === undefined) throw new RangeError("a model has a lane");
-  return laneKeys(lane).turn;
 }

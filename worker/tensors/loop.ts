@@ -125,12 +125,12 @@ export class TensorWork implements LaneWork {
     return candidates === undefined ? room : Math.min(room, candidates - holdings.size);
   }
 
-  /** Batches that wait for no request need no turns. */
+  /** A worker that is alone needs no turns, and neither do batches that wait for no request. */
   gathering(): Gathering | undefined {
     const { limits, iteration } = this.#model;
     const { holdings, living } = this.#context;
     if (limits.maxDelayMs === 0 || limits.preferred.length === 0 || iteration !== undefined) return undefined;
-    if (living() < 2) return "alone";
+    if (living() < 2) return undefined;
     const isBusy = this.#instances.every(({ posted }) => posted.length > 0);
     return isBusy && holdings.countAt("waiting") === 0 ? "busy" : "ready";
   }
