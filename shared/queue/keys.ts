@@ -39,8 +39,6 @@ export function laneKeys(lane: Lane) {
     runs: `runs:${pinned}`,
     /** stream: requests set aside, with the reason */
     dead: `dead:${model}`,
-    /** stream: the turn to read for a batch of a preferred size; see pass-turn.lua */
-    turn: `turn:${pinned}`,
     /** string: held by the one worker that reconciles the lane in this round */
     reconciler: `reconciler:${pinned}`,
   };

@@ -58,7 +58,7 @@ export const rights: Readonly<Record<RedisRole, Rights>> = {
     commands: `${ofClients} ${ofAll} ${ofConsumers} client|id client|list client|unblock getrange ltrim pexpiretime
       setrange xclaim zmscore`,
     keys: `${keysOfAll} ~ready:{* ~queue:{* ~window:{* ~parked:{* ~past:{* ~live:{* ~runs:{* ~dead:{* ~aside:{*
-      ~reconciler:{* ~turn:{* ~out:{* ~job:{* ~jobs:{* ~tenants:{* ~log:{* ~run:{* ~seqs:{* ~wait:{* ~state:{* ~events:{*
+      ~reconciler:{* ~out:{* ~job:{* ~jobs:{* ~tenants:{* ~log:{* ~run:{* ~seqs:{* ~wait:{* ~state:{* ~events:{*
       ~hibernating:{* ~hibernated:{* ~load:* ~open:* ~kept:* ~usage:* ~spent:* ~unpublished:* ~{registry}:* ~later:* %R~wanted:{*`,
   },
   jobs: {

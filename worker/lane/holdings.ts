@@ -120,15 +120,10 @@ export interface GoneWorker {
   readonly times: ReadonlyMap<string, number>;
 }
 
-/** Whether a worker with the turn could begin a batch, or goes on with one; or must wait first. */
-export type Gathering = "ready" | "busy";
-
 /** Says how many steps to take from Redis, and takes them in. */
 export interface Intake {
   /** How many more new steps the reader may read now. */
   room(): number;
-  /** Undefined, as without this method, if workers read the model without turns; see turns.ts. */
-  gathering?(): Gathering | undefined;
   /** How many more suspects this worker may take over now. Other workers take the rest. */
   suspectRoom(): number;
   /** @param from another worker that had the steps before; absent if there is none */

@@ -25,16 +25,7 @@ import { States, type Sleeping } from "../sequence/states.js";
 import { ModelCounts } from "./counts.js";
 import type { ModelReport } from "./model-report.js";
 import type { StepTraces } from "../trace/step-traces.js";
-import {
-  Holdings,
-  hold,
-  type Arrival,
-  type Batching,
-  type Gathering,
-  type GoneWorker,
-  type Held,
-  type Intake,
-} from "./holdings.js";
+import { Holdings, hold, type Arrival, type Batching, type GoneWorker, type Held, type Intake } from "./holdings.js";
 import type { OutageGuard } from "./outage-guard.js";
 import type { Reading } from "./reading.js";
 import { reconcileWhileOpen } from "./reconciler.js";
@@ -104,8 +95,6 @@ export interface LaneWork {
   readonly batching: Batching;
   /** How many more new steps the reader may read now. */
   room(): number;
-  /** See `Intake`. */
-  gathering?(): Gathering | undefined;
   /** How many more suspects this worker may take over now. Other workers take the rest. */
   suspectRoom(): number;
   /** Whether this model takes deliveries of this kind. */
@@ -210,10 +199,6 @@ export class RunningLane implements Intake {
 
   room(): number {
     return this.#work.room();
-  }
-
-  gathering(): Gathering | undefined {
-    return this.#work.gathering?.();
   }
 
   suspectRoom(): number {

@@ -18,14 +18,13 @@ import { take } from "#shared/queue/work/read/take.js";
 import { Signal } from "#shared/signal.js";
 import { realWorld, type World } from "#shared/world.js";
 import type { Intake } from "./holdings.js";
-import { Turns } from "./turns.js";
 
 /** A model to read for. */
 export interface Source {
   readonly lanes: LanesByKey;
   /** How many lanes of the model all readers of this worker read, this reader included. */
   readonly laneCount: number;
-  readonly intake: Pick<Intake, "room" | "gathering" | "accept">;
+  readonly intake: Pick<Intake, "room" | "accept">;
 }
 
 export interface ReaderSettings {
@@ -72,8 +71,6 @@ const UNKNOWN = 0;
  * call may arrive late, or may be a read that Redis still blocks for a lost connection.
  */
 const AGAIN_MS = [1_500, 5_000, 20_000] as const;
-/** The most entries of a read that may bring as many as it likes. */
-const MOST_COUNT = 1_000;
 /** Most entries of each lane to ask for when this worker may own some without knowing. */
 const OWNED_LIMIT = 1_000;
 
@@ -82,7 +79,6 @@ export class Reader {
   readonly room: Signal;
   readonly #settings: ReaderSettings;
   readonly #world: World;
-  readonly #turns: Turns;
   readonly #sources: Source[] = [];
   /**
    * Sources of which this worker may own entries that it has not seen. At the start of every
@@ -119,7 +115,6 @@ export class Reader {
   constructor(settings: ReaderSettings) {
     this.#settings = settings;
     this.#world = settings.world ?? realWorld;
-    this.#turns = new Turns({ ...settings, world: this.#world });
     this.room = new Signal(this.#world);
   }
 
@@ -145,7 +140,6 @@ export class Reader {
     this.room.notify();
     const running = this.#running ?? Promise.resolve();
     await this.#unblockUntil(running);
-    this.#turns.passAll();
     this.#settings.redis.disconnect();
   }
 
@@ -168,7 +162,6 @@ export class Reader {
         if (signal.aborted) return;
         dropIfSilent(redis, error);
         this.#client = undefined;
-        this.#turns.forget();
         if (isReplyError(error, "NOGROUP")) await this.#createGroups();
         else log.debug({ error: String(error) }, "read failed");
         for (const source of this.#sources) unasked.add(source);
@@ -191,46 +184,36 @@ export class Reader {
   }
 
   async #readNew(): Promise<void> {
-    const turns = this.#turns;
-    await turns.keep();
     for (const source of this.#warm) {
       const room = source.intake.room();
       if (room <= 0) continue;
-      if (!turns.mayRead(source)) {
-        this.#warm.delete(source);
-        continue;
-      }
       const most = Math.min(room, this.#mostAtOnce(source));
       source.intake.accept(await this.#take(source, most), "fresh");
       if (this.#stopping.signal.aborted) return;
     }
-    const open = this.#sources.filter((source) => turns.wants(source));
+    const open = this.#sources.filter(({ intake }) => intake.room() > 0);
     if (open.some((source) => this.#warm.has(source))) return;
     if (open.length === 0) return this.room.wait(this.#world.now() + BLOCK_MS);
     await this.#wait(open);
   }
 
   /**
-   * Waits for new entries of any of these sources, or for a turn. If a model has one lane, a read
-   * brings all that an admission call has queued, in one trip.
+   * Waits for new entries of any of these sources. If a model has one lane, a read brings all that
+   * an admission call has queued, in one trip.
    */
   async #wait(open: readonly Source[]): Promise<void> {
     const { redis, consumer } = this.#settings;
-    const readable = open.filter((source) => this.#turns.mayRead(source));
-    const waiting = open.filter((source) => !readable.includes(source));
-    const lanes = new Map(readable.flatMap((source) => [...source.lanes]));
-    const turns = waiting.map((source) => this.#turns.keyOf(source));
+    const lanes = new Map(open.flatMap((source) => [...source.lanes]));
     // The connection may be new, if it changed while no model had room.
     const { stream } = redis;
     if (this.#client?.stream !== stream) this.#client = { id: await this.#askId(), stream };
     if (this.#stopping.signal.aborted) return;
-    const count = Math.max(1, Math.min(MOST_COUNT, ...readable.map((source) => this.#mostOfEachLane(source))));
-    const reading = waitForNew(redis, consumer, lanes, count, BLOCK_MS, turns);
-    if (open.length < this.#sources.length || open.some(({ intake }) => intake.gathering?.() !== undefined))
-      await this.#endWhenOthersHaveRoom(reading, open);
-    const { deliveries, unreadable, turned } = await reading;
+    const count = Math.max(1, Math.min(...open.map((source) => this.#mostOfEachLane(source))));
+    const reading = waitForNew(redis, consumer, lanes, count, BLOCK_MS);
+    if (open.length < this.#sources.length) await this.#endWhenOthersHaveRoom(reading, open);
+    const { deliveries, unreadable } = await reading;
     const quiet: Source[] = [];
-    for (const source of readable) {
+    for (const source of open) {
       const found = deliveries.filter(({ lane }) => isOf(source, lane));
       const mine = await this.#withinRoom(source, found);
       const broken = unreadable.filter(({ lane }) => isOf(source, lane));
@@ -242,7 +225,6 @@ export class Reader {
       this.#noteSizes(source, mine);
       // Redis before 7.2 answers a read of several lanes with entries of one.
       const isFull = found.length + broken.length >= count;
-      this.#turns.read(source, isFull && count > 1);
       const room = source.intake.room() - mine.length;
       if (source.laneCount > 1 || (isFull && room > 0)) this.#warm.add(source);
       // In a busy lane the first entries wait for the entries that came with them, because they
@@ -254,19 +236,6 @@ export class Reader {
       source.intake.accept(taken, "fresh");
     }
     await this.#refill(quiet);
-    for (const source of waiting) await this.#waited(source, turned.get(this.#turns.keyOf(source)));
-  }
-
-  /** @param turn that a read has brought; undefined if it brought none */
-  async #waited(source: Source, turn: string | undefined): Promise<void> {
-    if (turn !== undefined) {
-      this.#turns.got(source, turn);
-      // A blocked read of a single lane brings as much as a script call, but a busy worker keeps
-      // the turn only if there are requests already.
-      if (source.laneCount > 1 || source.intake.gathering?.() === "busy") this.#warm.add(source);
-    } else if (await this.#turns.isTimeToLook(source)) {
-      source.intake.accept(await this.#take(source, Math.max(1, source.intake.room())), "fresh");
-    }
   }
 
   /**
@@ -316,7 +285,6 @@ export class Reader {
     const taken = await take(redis, consumer, this.#turned(source.lanes), most);
     if (taken.deliveries.length > 0) this.#crowded.add(source);
     else this.#crowded.delete(source);
-    this.#turns.read(source, taken.deliveries.length >= most);
     if (taken.deliveries.length < most) this.#warm.delete(source);
     this.#noteSizes(source, taken.deliveries);
     return taken;
@@ -344,7 +312,7 @@ export class Reader {
 
   /**
    * A read names the models that have room when it begins. This ends the read as soon as another
-   * model has room, or a turn is over.
+   * model has room.
    */
   async #endWhenOthersHaveRoom(reading: Promise<unknown>, open: readonly Source[]): Promise<void> {
     const read = { over: false };
@@ -355,14 +323,10 @@ export class Reader {
     const over = reading.then(ended, ended);
     while (!read.over) {
       await this.room.wait(Infinity);
-      if (read.over || !this.#sources.some((source) => this.#isToReadAnew(source, open))) continue;
+      if (read.over || !this.#sources.some((source) => !open.includes(source) && source.intake.room() > 0)) continue;
       if (this.#client?.id === UNKNOWN) return;
       return this.#unblockUntil(over);
     }
-  }
-
-  #isToReadAnew(source: Source, open: readonly Source[]): boolean {
-    return open.includes(source) ? this.#turns.isOver(source) : this.#turns.wants(source);
   }
 
   async #unblockUntil(over: Promise<unknown>): Promise<void> {
@@ -400,8 +364,7 @@ export class Reader {
   async #createGroups(): Promise<void> {
     const { redis, log } = this.#settings;
     const lanes = this.#sources.flatMap((source) => [...source.lanes.values()]);
-    const made = [...lanes.map((lane) => createGroup(redis, lane)), this.#turns.create(this.#sources)];
-    await Promise.all(made).catch((error: unknown) => {
+    await Promise.all(lanes.map((lane) => createGroup(redis, lane))).catch((error: unknown) => {
       log.debug({ error: String(error) }, "a group could not be made; it is tried again");
     });
   }

@@ -14,7 +14,7 @@ import { passed } from "#shared/stages.js";
 import type { Alone } from "../lane/alone.js";
 import type { Exclusive } from "../lane/exclusive.js";
 import type { Closing, ModelCounts } from "../lane/counts.js";
-import type { Batching, Gathering, Held } from "../lane/holdings.js";
+import type { Batching, Held } from "../lane/holdings.js";
 import type { LaneContext, LaneWork } from "../lane/lane.js";
 import { nameOf, type Settled } from "../lane/settle.js";
 import { Begin } from "./begin.js";
@@ -114,25 +114,11 @@ export class TensorWork implements LaneWork {
   room(): number {
     const { limits, candidates, iteration } = this.#model;
     const { holdings } = this.#context;
-    const batches = Math.max(1, limits.maxBatchSize) * this.#instances.length;
-    // Beside others, a worker with the turn reads a single batch of the largest preferred size.
-    const gathering = this.gathering();
-    const isShared = gathering === "ready" || gathering === "busy";
-    const most = isShared ? (limits.preferred.at(-1) ?? batches) : batches;
+    const most = Math.max(1, limits.maxBatchSize) * this.#instances.length;
     // The calls of ensembles take no room: a request that comes after them waits behind them.
     const staged = this.#instances.flatMap(({ posted }) => posted[1]?.batch ?? []).filter(isOfLane).length;
     const room = most - (iteration === undefined ? holdings.waiting.length + staged : holdings.size);
     return candidates === undefined ? room : Math.min(room, candidates - holdings.size);
-  }
-
-  /** A worker that is alone needs no turns, and neither do batches that wait for no request. */
-  gathering(): Gathering | undefined {
-    const { limits, iteration } = this.#model;
-    const { holdings, living } = this.#context;
-    if (limits.maxDelayMs === 0 || limits.preferred.length === 0 || iteration !== undefined) return undefined;
-    if (living() < 2) return undefined;
-    const isBusy = this.#instances.every(({ posted }) => posted.length > 0);
-    return isBusy && holdings.countAt("waiting") === 0 ? "busy" : "ready";
   }
 
   suspectRoom(): number {

@@ -15,11 +15,6 @@ export interface Taken {
 /** Lanes by the keys of their ready streams. In a Redis Cluster, all are of the same bucket. */
 export type LanesByKey = ReadonlyMap<string, Lane>;
 
-export interface TakenOrTurned extends Taken {
-  /** The turns that this worker has got: their entries by their keys. */
-  readonly turned: ReadonlyMap<string, string>;
-}
-
 export function lanesByKey(lanes: Iterable<Lane>): LanesByKey {
   return new Map([...lanes].map((lane) => [laneKeys(lane).ready, lane]));
 }
@@ -29,7 +24,6 @@ export function lanesByKey(lanes: Iterable<Lane>): LanesByKey {
  * @param redis a connection for blocking reads alone
  * @param count the most entries of each lane
  * @param blockMs the longest wait
- * @param turns the keys of turns to wait for, too; see pass-turn.lua
  */
 export async function waitForNew(
   redis: RedisClient,
@@ -37,20 +31,10 @@ export async function waitForNew(
   lanes: LanesByKey,
   count: number,
   blockMs: number,
-  turns: readonly string[] = [],
-): Promise<TakenOrTurned> {
-  const keys = [...lanes.keys(), ...turns];
-  const options = ["COUNT", count, "BLOCK", blockMs, "STREAMS", ...keys, ...keys.map(() => ">")];
-  const reply = await redis.callBuffer("XREADGROUP", "GROUP", GROUP, consumer, ...options);
-  if (turns.length === 0) return { ...ofStreams(lanes, reply), turned: new Map() };
-  const streams = reply === null ? [] : list(reply).map(list);
-  const isTurn = ([key]: readonly unknown[]) => turns.includes(text(key));
-  const turned = streams.filter(isTurn).map(([key, items]) => [text(key), text(list(list(items)[0])[0])] as const);
-  const taken = ofStreams(
-    lanes,
-    streams.filter((stream) => !isTurn(stream)),
-  );
-  return { ...taken, turned: new Map(turned) };
+): Promise<Taken> {
+  const streams = [...lanes.keys(), ...Array<string>(lanes.size).fill(">")];
+  const options = ["COUNT", count, "BLOCK", blockMs, "STREAMS", ...streams];
+  return ofStreams(lanes, await redis.callBuffer("XREADGROUP", "GROUP", GROUP, consumer, ...options));
 }
 
 /**

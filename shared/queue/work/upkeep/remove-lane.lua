@@ -4,7 +4,6 @@
 --   KEYS.queue       the parked requests, by rank
 --   KEYS.runs        hash: the runs of each suspect, by entry (begin-alone.lua)
 --   KEYS.reconciler  held by the worker that reconciles the lane in this round
---   KEYS.turn        stream: the turn to read for a batch (pass-turn.lua)
 --   Returns 'removed'  also if there was no such lane
 --           'in-use'   the lane has an entry or a parked request
 if redis.call('XLEN', KEYS.ready) > 0 or redis.call('EXISTS', KEYS.queue) == 1 then return 'in-use' end

@@ -7,7 +7,7 @@ import { laneKeys } from "../../keys.js";
 const answers = ["removed", "in-use"] as const;
 
 const script = defineScript(new URL("./remove-lane.lua", import.meta.url), (reply) => word(reply, answers), {
-  keys: ["ready", "queue", "runs", "reconciler", "turn"],
+  keys: ["ready", "queue", "runs", "reconciler"],
   args: [],
 });
 
