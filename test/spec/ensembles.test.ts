@@ -104,19 +104,19 @@ describe("an ensemble", () => {
   });
 
   it("shares batches with the requests of its steps' models, and counts for them", async () => {
-    const before = await statisticsOf("scales-slowly");
+    const before = await statisticsOf("scales-together");
     const whole = await statisticsOf("twice-slowly");
     const numbers = Array.from({ length: 8 }, (_, i) => i + 1);
     const [ofEnsemble, alone] = await Promise.all([
       Promise.all(numbers.map((number) => once("twice-slowly", value("IN", number)))),
-      Promise.all(numbers.map((number) => once("scales-slowly", value("X", number)))),
+      Promise.all(numbers.map((number) => once("scales-together", value("X", number)))),
     ]);
     expect(ofEnsemble.map(({ outputs }) => outputs["OUT"])).toEqual(numbers.map((number) => [4 * number]));
     expect(alone.map(({ outputs }) => outputs["Y"])).toEqual(numbers.map((number) => [2 * number]));
     await expect
-      .poll(async () => (await statisticsOf("scales-slowly")).inference_count - before.inference_count)
+      .poll(async () => (await statisticsOf("scales-together")).inference_count - before.inference_count)
       .toBe(24);
-    const runs = (await statisticsOf("scales-slowly")).execution_count - before.execution_count;
+    const runs = (await statisticsOf("scales-together")).execution_count - before.execution_count;
     // 24 requests would be three full batches; alone they would be 24.
     expect(runs).toBeLessThanOrEqual(12);
     const after = await statisticsOf("twice-slowly");
