@@ -5,7 +5,7 @@ import { serveJob } from "../support/child.js";
 
 /** How requests arrive. */
 export type Pattern =
-  /** Groups of these sizes in turn. A group arrives at once, when the group before has its answers. */
+  /** Groups of these sizes in turn, each at once, when the group before has its answers. */
   | { readonly kind: "together"; readonly sizes: readonly number[]; readonly groups: number }
   /** At random times, whether or not earlier requests have their answers. */
   | { readonly kind: "sparse"; readonly perSecond: number; readonly requests: number }
