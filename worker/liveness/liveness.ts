@@ -27,7 +27,7 @@ import { Reclaimer, type HeldModel } from "./reclaimer.js";
 import { callOut, listenForCalls } from "./grave-calls.js";
 import { APART_MS } from "./judge.js";
 import type { WorkerMeter } from "./load.js";
-import { asksWith, ASKS_WITHIN_MS, beatEvery, followsAt, JITTER, silenceAfter } from "./pace.js";
+import { asksWith, ASKS_WITHIN_MS, beatEvery, followsAt, JITTER, NEWS_MS, silenceAfter } from "./pace.js";
 import { Watch } from "./watch.js";
 
 export interface LivenessSettings {
@@ -236,7 +236,9 @@ export class Liveness {
     this.#isCalled = false;
     let answer: BeatAnswer;
     try {
-      answer = await heartbeat(redis, { worker, leaseMs, silentMs, connection, load, report });
+      // A lone worker asks with each beat, but a setting need not arrive so soon.
+      const wantsNews = this.#world.now() - this.#toldAt >= NEWS_MS;
+      answer = await heartbeat(redis, { worker, leaseMs, silentMs, wantsNews, connection, load, report });
     } catch (error) {
       return this.#giveUpWaiting(error);
     }

@@ -16,6 +16,7 @@
 --   ARGV.worker
 --   ARGV.leaseMs        the worker counts as living for so long without another beat
 --   ARGV.silentMs       ms of silence after which to name other workers, or '' to ask for nothing
+--   ARGV.news           '' if a worker that asks does not need to hear how much all processes log
 --   ARGV.connection     the worker's connection, if it has changed since the last beat; else ''
 --   ARGV.load           what the worker uses and does, or '' for no news; lost as the beat is
 --   ARGV.report[]       what the worker has counted: the fields of `reports` that have changed. The
@@ -78,7 +79,7 @@ end
 
 local silent, wish, logging = {}, '0', false
 if asks then
-  logging = redis.call('GET', KEYS.logging) or ''
+  if ARGV.news ~= '' then logging = redis.call('GET', KEYS.logging) or '' end
   wish = redis.call('HGET', KEYS.wish, '') or '0'
   local rows = redis.call('ZRANGE', KEYS.workers, '-inf', alive - tonumber(ARGV.silentMs), 'BYSCORE',
     'LIMIT', 0, 100, 'WITHSCORES')

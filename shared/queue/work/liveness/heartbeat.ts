@@ -18,6 +18,8 @@ export interface Beat {
    * ask.
    */
   readonly silentMs: number | undefined;
+  /** Whether a worker that asks also asks how much all processes log; absent: yes. */
+  readonly wantsNews?: boolean;
   /** The worker's connection (`OwnConnection`) if it is new; otherwise undefined. */
   readonly connection: string | undefined;
   /** What the worker uses and does, from `writeLoad`; absent: no news. */
@@ -82,7 +84,7 @@ const script = defineScript(
   },
   {
     keys: ["workers", "graves", "announcements", "connections", "reports", "wish", "logging"],
-    args: ["worker", "leaseMs", "silentMs", "connection", "load", { report: ["field", "figures"] }],
+    args: ["worker", "leaseMs", "silentMs", "news", "connection", "load", { report: ["field", "figures"] }],
   },
 );
 
@@ -101,11 +103,12 @@ function triples(items: readonly string[]): Silent[] {
 }
 
 export function heartbeat(redis: RedisClient, beat: Beat): Promise<BeatAnswer> {
-  const { worker, leaseMs, silentMs, connection, load = "", report = [] } = beat;
+  const { worker, leaseMs, silentMs, wantsNews = true, connection, load = "", report = [] } = beat;
   return script(redis, registryKeys, {
     worker,
     leaseMs,
     silentMs: silentMs === undefined ? "" : Math.round(silentMs),
+    news: wantsNews ? "1" : "",
     connection: connection ?? "",
     load,
     report,
