@@ -87,6 +87,16 @@ describe("an ensemble", () => {
     expect(await step(inputs(4, 2))).toMatchObject({ status: 200, outputs: { SUM: [6], FADED: [7], FOUND: [30] } });
   });
 
+  it("gives a step with sequences one row for each request", async () => {
+    const step = sequenceOf("remembers-alone");
+    expect(await step([value("IN", 4)])).toMatchObject({ status: 200, outputs: { SUM: [4] } });
+    expect(await step([value("IN", 4, 5)])).toMatchObject({
+      status: 400,
+      error: expect.stringContaining("'sums' must specify batch-size 1 due to requirements") as string,
+    });
+    expect(await step([value("IN", 1)])).toMatchObject({ status: 200, outputs: { SUM: [5] } });
+  });
+
   it("runs ensembles as its steps", async () => {
     const step = sequenceOf("nests");
     const inputs = [1, 2, 3];

@@ -42,6 +42,9 @@ export function inputFault(
     const own = shape[0] ?? 0;
     if (own < 1) return `inference request batch-size must be >= 1 for '${name}'`;
     if (own > maxBatchSize) return `inference request batch-size must be <= ${maxBatchSize} for '${name}'`;
+    if (own > 1 && model.sequence !== undefined) {
+      return `inference request to model '${name}' must specify batch-size 1 due to requirements of sequence batcher`;
+    }
     rows ??= own;
     if (own !== rows) return `input '${input}' batch size does not match other inputs for '${name}'`;
   }

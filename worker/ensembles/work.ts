@@ -11,10 +11,8 @@ import { boot } from "#shared/boot.js";
 import { fixedError, InferenceError } from "#shared/errors.js";
 import { decodeFrame, type Tensor } from "#shared/frame.js";
 import type { Delivery } from "#shared/queue/entry.js";
-import { beginAlone } from "#shared/queue/work/read/begin-alone.js";
 import { bucketTag } from "#shared/queue/bucket-tag.js";
 import { callGroups } from "#shared/redis/slots.js";
-import { retrying } from "#shared/retry.js";
 import { Alone } from "../lane/alone.js";
 import type { ModelCounts } from "../lane/counts.js";
 import type { Exclusive } from "../lane/exclusive.js";
@@ -22,9 +20,10 @@ import { noRuns, type Batching, type Held, type RunsBefore, type StepEnd } from 
 import type { LaneContext, LaneWork } from "../lane/lane.js";
 import type { Settled } from "../lane/settle.js";
 import { spentOf } from "../lane/spent.js";
-import { failSequence, resultOf, unchanged, type EndLimits } from "../tensors/ends.js";
+import { expired, failSequence, resultOf, unchanged, type EndLimits } from "../tensors/ends.js";
 import { begun, bytesOf, checkBytes, type RunLog } from "../tensors/iterate.js";
 import { Settling } from "../tensors/settling.js";
+import { beginSuspect, type SuspectSettings } from "../tensors/suspects.js";
 import { Flow, type FlowEnd, type FlowParts } from "./flow.js";
 import { Gathering } from "./gathering.js";
 import type { EnsembleModel, ServingStep } from "./serving.js";
@@ -38,12 +37,10 @@ export interface StepModel {
   callAlone(held: Held, alone: Alone): Promise<void>;
 }
 
-export interface EnsembleSettings {
+export interface EnsembleSettings extends SuspectSettings {
   readonly limits: EndLimits & { readonly timings?: boolean };
   /** Shared by all lanes of this process. */
   readonly exclusive: Exclusive;
-  /** How often a request may run by itself without a commit, before it goes to the dead stream. */
-  readonly maxRunsAlone: number;
   readonly runs: RunLog;
   /** The models of the steps, in the order of the steps. */
   readonly models: readonly StepModel[];
@@ -159,17 +156,11 @@ export class EnsembleWork implements LaneWork, StepModel {
     const { holdings, world, traces } = this.#context;
     // A suspect may have answers already, and then its gateway knows whether it is late.
     const suspects = this.#model.decoupled ? holdings.suspects.map(begun) : holdings.suspects;
-    const expired = [...suspects, ...holdings.waiting].filter(({ expiresAt }) => expiresAt <= world.now());
-    if (expired.length === 0) return;
-    holdings.take(expired);
-    traces?.beginBatch(expired);
-    const error = fixedError("expired", "beforeResult");
-    void this.#settling.begin(
-      expired.map((held) => {
-        const action = held.delivery.start ? "fail" : "keep";
-        return { ...unchanged(held, error), admittedAt: undefined, state: { action } };
-      }),
-    );
+    const late = [...suspects, ...holdings.waiting].filter(({ expiresAt }) => expiresAt <= world.now());
+    if (late.length === 0) return;
+    holdings.take(late);
+    traces?.beginBatch(late);
+    void this.#settling.begin(late.map(expired));
   }
 
   /** Asks now and then whether requests under way still have to end. */
@@ -231,25 +222,12 @@ export class EnsembleWork implements LaneWork, StepModel {
 
   /** Runs a request that may have ended its last worker. Nothing else runs meanwhile. */
   async #runAlone(suspect: Held): Promise<void> {
-    const { settler, world, log } = this.#context;
-    const { maxRunsAlone, runs } = this.#settings;
+    const { counts, log } = this.#context;
     try {
-      if ((await suspect.state).kind === "unavailable") return this.#settling.leave([suspect]);
-      const resumed = await runs.resume(suspect);
-      if (resumed.kind === "settle") return void (await this.#ends.add(resumed.settled));
-      const run = world.uuid();
-      const verdict = await retrying(() => beginAlone(settler.queue, suspect.delivery, maxRunsAlone, run), {
-        budgetMs: settler.patienceMs,
-        world,
-      });
-      if (verdict === "lost") return this.#settling.drop([suspect]);
-      if (verdict === "poison") {
-        log.error({ request: suspect.delivery.request }, "request set aside");
-        const poison = failSequence(suspect, fixedError("poison_request", "usual"), "poison_request");
-        return void (await this.#ends.add(poison));
-      }
-      this.#context.counts.batches?.closed("alone");
-      const { held, logged } = resumed;
+      const begins = await beginSuspect(this.#context, this.#settling, this.#settings, suspect);
+      if (begins === undefined) return;
+      counts.batches?.closed("alone");
+      const { held, logged } = begins;
       const alone = new Alone();
       const done = this.#flow(this.#model.decoupled ? begun(held) : held, alone, logged).catch((error: unknown) => {
         log.warn({ error: String(error) }, "a suspect will be tried again");

@@ -236,7 +236,7 @@ export class Liveness {
     this.#isCalled = false;
     let answer: BeatAnswer;
     try {
-      // A lone worker asks with each beat, but a setting need not arrive so soon.
+      // A lone worker asks with each beat.
       const wantsNews = this.#world.now() - this.#toldAt >= NEWS_MS;
       answer = await heartbeat(redis, { worker, leaseMs, silentMs, wantsNews, connection, load, report });
     } catch (error) {

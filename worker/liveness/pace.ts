@@ -73,7 +73,7 @@ export function asksWith(living: number): number {
  */
 export const ASKS_WITHIN_MS = 10_000;
 
-/** A worker asks how much all processes log no sooner than this after an answer, in ms. */
+/** A worker asks for what rarely changes no sooner than this after an answer, in ms. */
 export const NEWS_MS = 5_000;
 
 /** Most beats per ms of all workers together after a call about graves. */

@@ -4,7 +4,7 @@
  */
 import { encodeCheckpoint, nameRun, type RunNames } from "#shared/contract/checkpoint.js";
 import { outcomeOf, stepMeta, storeOutcome } from "#shared/contract/outcome.js";
-import { InferenceError } from "#shared/errors.js";
+import { fixedError, InferenceError } from "#shared/errors.js";
 import { encodeFrame, type Tensor } from "#shared/frame.js";
 import type { RunTimes } from "../lane/counts.js";
 import type { Held, StepCall } from "../lane/holdings.js";
@@ -89,6 +89,20 @@ export function failSequence({ delivery, admittedAt }: Held, error: InferenceErr
     outcome: storeOutcome(outcomeOf(error)),
     state: { action: "fail" },
     deadReason,
+    checkpoint: undefined,
+  };
+}
+
+/**
+ * Settles a request that no model ran before its deadline. A START that never ran leaves no
+ * sequence behind.
+ */
+export function expired({ delivery }: Held): Settled {
+  return {
+    delivery,
+    outcome: storeOutcome(outcomeOf(fixedError("expired", "beforeResult"))),
+    state: { action: delivery.start ? "fail" : "keep" },
+    deadReason: undefined,
     checkpoint: undefined,
   };
 }

@@ -3,13 +3,11 @@
  * move, and settles. The model waits neither for Redis nor for the main thread: a batch settles
  * while the next batch runs, and a full batch is staged behind the batch that runs.
  */
-import { storeOutcome, outcomeOf } from "#shared/contract/outcome.js";
 import { fixedError } from "#shared/errors.js";
 import type { Delivery } from "#shared/queue/entry.js";
-import { beginAlone } from "#shared/queue/work/read/begin-alone.js";
 import { bucketTag } from "#shared/queue/bucket-tag.js";
 import { callGroups } from "#shared/redis/slots.js";
-import { retrying, within } from "#shared/retry.js";
+import { within } from "#shared/retry.js";
 import { passed } from "#shared/stages.js";
 import type { Alone } from "../lane/alone.js";
 import type { Exclusive } from "../lane/exclusive.js";
@@ -20,20 +18,17 @@ import { nameOf, type Settled } from "../lane/settle.js";
 import { Begin } from "./begin.js";
 import { begun, type Again, type RunLog } from "./iterate.js";
 import { Calls } from "./calls.js";
-import { failed, failSequence } from "./ends.js";
+import { expired, failed } from "./ends.js";
 import { execute, type ExecuteLimits, type Execution } from "./execute.js";
 import { leastBusy, moveBeside, planBatch } from "./plan.js";
 import { Settling } from "./settling.js";
+import { beginSuspect, type SuspectSettings } from "./suspects.js";
 import type { ServingModel } from "./serving.js";
 
-export interface TensorWorkSettings {
+export interface TensorWorkSettings extends SuspectSettings {
   readonly limits: ExecuteLimits;
   /** Shared by all lanes of this process. */
   readonly exclusive: Exclusive;
-  /** How often a request may run by itself without a commit, before it goes to the dead stream. */
-  readonly maxRunsAlone: number;
-  /** Absent for a model that runs once for each request, and answers once. */
-  readonly runs?: RunLog | undefined;
 }
 
 /** A batch that the model's thread has, or gets as soon as its states are there. */
@@ -363,33 +358,17 @@ export class TensorWork implements LaneWork {
 
   /** Runs a step that may have ended its last worker. Nothing else runs meanwhile. */
   async #runAlone(suspect: Held): Promise<void> {
-    const { settler, counts, world, traces, log } = this.#context;
-    const { maxRunsAlone, limits } = this.#settings;
-    const { request, step } = suspect.delivery;
+    const { counts, traces, log } = this.#context;
     try {
-      // `beginAlone` counts a run, and without its state the step would not run.
-      if ((await suspect.state).kind === "unavailable") return this.#settling.leave([suspect]);
-      const resumed = await this.#runs?.resume(suspect);
-      if (resumed?.kind === "settle") return void (await this.#settling.begin([resumed.settled]));
-      const run = world.uuid();
-      const verdict = await retrying(() => beginAlone(settler.queue, suspect.delivery, maxRunsAlone, run), {
-        budgetMs: settler.patienceMs,
-        world,
-      });
-      if (verdict === "lost") return this.#settling.drop([suspect]);
-      if (verdict === "poison") {
-        log.error({ request, step }, "request set aside");
-        const error = fixedError("poison_request", "usual");
-        await this.#settling.begin([failSequence(suspect, error, "poison_request")]);
-        return;
-      }
+      const begins = await beginSuspect(this.#context, this.#settling, this.#settings, suspect);
+      if (begins === undefined) return;
       const trace = traces?.beginBatch([suspect], "alone");
       const again: Again[] = [];
       const posting = {
         onPosted: () => trace?.posted(),
         ...(this.#runs && { again: (one: Again) => again.push(one) }),
       };
-      const execution = await execute(this.#model, [resumed?.held ?? suspect], limits, posting);
+      const execution = await execute(this.#model, [begins.held], this.#settings.limits, posting);
       trace?.ran(execution);
       if (execution.runs > 0) counts.batches?.closed("alone");
       this.#settling.leave(execution.abandoned);
@@ -416,18 +395,7 @@ async function mayGoOn({ held: { call }, outputs }: Again): Promise<boolean> {
   return false;
 }
 
-/**
- * Ends a request that no model ran before its deadline. A START that never ran leaves no sequence
- * behind.
- */
+/** Ends a request that no model ran before its deadline. */
 function expire(held: Held): Settled[] {
-  const error = fixedError("expired", "beforeResult");
-  const { delivery } = held;
-  return failed(held, error, () => ({
-    delivery,
-    outcome: storeOutcome(outcomeOf(error)),
-    state: { action: delivery.start ? "fail" : "keep" },
-    deadReason: undefined,
-    checkpoint: undefined,
-  }));
+  return failed(held, fixedError("expired", "beforeResult"), () => expired(held));
 }

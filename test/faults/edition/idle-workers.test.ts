@@ -79,7 +79,7 @@ describe("a worker that could serve ten models and has nothing to do", () => {
   const types = ["bool", "fp16", "fp32", "fp64", "int8", "int16", "int32", "int64", "uint8", "uint16"];
   const served = useFleet({ gateways: 0, models: types.map((type) => `echo-${type}`), env: buckets(16), direct: true });
 
-  it("asks Redis 32 times a second at most, over a handful of connections", { timeout: 60_000 }, async () => {
+  it("asks Redis 30 times a second at most, over a handful of connections", { timeout: 60_000 }, async () => {
     const redis = served.fleet.redis.connect();
     // Redis has had no queue yet, so in the first seconds each of the 160 lanes gets its group.
     await commandsPerSecond(redis);
@@ -87,7 +87,7 @@ describe("a worker that could serve ten models and has nothing to do", () => {
     const connections = Number(/connected_clients:(\d+)/.exec(await redis.info("clients"))?.[1]) - 1;
     redis.disconnect();
     console.log(`an idle worker: ${commands} commands a second, ${connections} connections`);
-    expect(commands).toBeLessThanOrEqual(32);
+    expect(commands).toBeLessThanOrEqual(30);
     expect(connections).toBeLessThanOrEqual(5);
   });
 });

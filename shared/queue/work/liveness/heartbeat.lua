@@ -16,7 +16,7 @@
 --   ARGV.worker
 --   ARGV.leaseMs        the worker counts as living for so long without another beat
 --   ARGV.silentMs       ms of silence after which to name other workers, or '' to ask for nothing
---   ARGV.news           '' if a worker that asks does not need to hear how much all processes log
+--   ARGV.news           '' for a worker that has asked lately: no look at what rarely changes
 --   ARGV.connection     the worker's connection, if it has changed since the last beat; else ''
 --   ARGV.load           what the worker uses and does, or '' for no news; lost as the beat is
 --   ARGV.report[]       what the worker has counted: the fields of `reports` that have changed. The
@@ -45,7 +45,7 @@ redis.set_repl(redis.REPL_ALL)
 -- The score also stays the same if two beats come within a millisecond.
 if moved == 0 and not redis.call('ZSCORE', KEYS.workers, worker) then return {now, 'unknown'} end
 -- Only a person deletes an announcement alone, so a look from time to time is enough.
-if asks and redis.call('HEXISTS', KEYS.announcements, worker) == 0 then return {now, 'unknown'} end
+if asks and ARGV.news ~= '' and redis.call('HEXISTS', KEYS.announcements, worker) == 0 then return {now, 'unknown'} end
 if ARGV.connection ~= '' then redis.call('HSET', KEYS.connections, worker, ARGV.connection) end
 if ARGV.load ~= '' then
   redis.set_repl(redis.REPL_NONE)

@@ -18,7 +18,7 @@ export interface Beat {
    * ask.
    */
   readonly silentMs: number | undefined;
-  /** Whether a worker that asks also asks how much all processes log; absent: yes. */
+  /** Whether a worker that asks also asks for what rarely changes; absent: yes. */
   readonly wantsNews?: boolean;
   /** The worker's connection (`OwnConnection`) if it is new; otherwise undefined. */
   readonly connection: string | undefined;
