@@ -36,6 +36,17 @@ describe("Holdings", () => {
     expect(holdings.keys()).toEqual(["1", "2"]);
   });
 
+  it("do not take a call of an ensemble for a step with the same key", () => {
+    const holdings = new Holdings();
+    holdings.hold([held("1")], "fresh");
+    const call = { isOver: () => false, answered: () => Promise.resolve(), ended: () => undefined };
+    holdings.take([{ ...held("1"), call }]);
+    expect(entries(holdings.waiting)).toEqual(["1"]);
+    holdings.take(holdings.waiting);
+    holdings.putBack([{ ...held("1"), call }]);
+    expect(entries(holdings.waiting)).toEqual([]);
+  });
+
   it("forget what is dropped, running or not", () => {
     const holdings = new Holdings();
     holdings.hold([held("1"), held("2")], "suspect");

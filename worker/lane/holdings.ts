@@ -210,10 +210,7 @@ export class Holdings {
 
   /** Moves steps from waiting to running. */
   take(batch: readonly Held[]): void {
-    for (const { delivery } of batch) {
-      const step = this.#steps.get(delivery.key);
-      if (step !== undefined) step.stage = "running";
-    }
+    for (const step of this.#among(batch)) step.stage = "running";
     this.taken.notify();
   }
 
@@ -225,10 +222,15 @@ export class Holdings {
 
   /** Lets steps wait again that were taken and have not begun to run. */
   putBack(batch: readonly Held[]): void {
-    for (const { delivery } of batch) {
-      const step = this.#steps.get(delivery.key);
-      if (step?.stage === "running") step.stage = "fresh";
-    }
+    for (const step of this.#among(batch)) if (step.stage === "running") step.stage = "fresh";
+  }
+
+  /**
+   * The steps of a batch, without the calls of ensembles. A call has the key of an entry in another
+   * model's lane, and an entry of a lane here may have the same id.
+   */
+  #among(batch: readonly Held[]): { stage: Stage }[] {
+    return batch.flatMap(({ call, delivery }) => (call === undefined ? (this.#steps.get(delivery.key) ?? []) : []));
   }
 
   /**
