@@ -1,9 +1,11 @@
 /** An ensemble runs the models of its steps, in one request with one state. */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
+import { blocksOf } from "../docs/pages.js";
 import { ensembles, faultyEnsembles, makeEnsembles, remembered, stepModels } from "../fixtures/ensembles.js";
+import { makeRepository } from "../support/fleet/repository.js";
 import { useFleet } from "../support/fleet/use-fleet.js";
 import { ask, input } from "./ask.js";
 
@@ -11,7 +13,12 @@ const repository = mkdtempSync(join(tmpdir(), "baton-ensembles-"));
 afterAll(() => rmSync(repository, { recursive: true }));
 const faulty = Object.fromEntries(Object.entries(faultyEnsembles).map(([name, { config }]) => [name, config]));
 makeEnsembles(repository, { ...ensembles, ...faulty });
-const serving = [...Object.keys(stepModels), ...Object.keys(ensembles)];
+// The example of docs/models.md, as a user puts it beside a demo model.
+makeRepository(repository, ["accumulate"]);
+const [example = ""] = blocksOf("", "docs/models.md").filter((block) => block.startsWith('name: "'));
+mkdirSync(join(repository, "sum-of-sums"));
+writeFileSync(join(repository, "sum-of-sums/config.pbtxt"), example);
+const serving = [...Object.keys(stepModels), ...Object.keys(ensembles), "sum-of-sums"];
 const running = useFleet({ repository, models: [], serving });
 
 const value = (name: string, ...data: number[]) => input(name, "FP32", [data.length, 1], data);
@@ -74,6 +81,20 @@ describe("an ensemble", () => {
         /^in ensemble 'remembers', .* must specify the START flag on the first request/,
       ) as string,
     });
+  });
+
+  it("is written as the example of its page", async () => {
+    const answers: unknown[] = [];
+    for (const [i, number] of [1, 2, 3].entries()) {
+      const parameters = { sequence_id: 77, sequence_start: i === 0, sequence_end: i === 2 };
+      const inputs = [input("INPUT", "INT32", [1, 1], [number])];
+      answers.push((await ask(running.url, "sum-of-sums", { inputs, parameters })).outputs);
+    }
+    expect(answers).toEqual([
+      { SUM: [1], SUMS: [1] },
+      { SUM: [3], SUMS: [4] },
+      { SUM: [6], SUMS: [10] },
+    ]);
   });
 
   it("leaves all states as they were if a step fails", async () => {

@@ -78,7 +78,7 @@ function checkMaps(
   }
   for (const input of model.inputs) {
     const tensor = input_map[input.name];
-    if (tensor !== undefined) agree(ensemble, tensor, inferredFrom(input, model), tensors);
+    if (tensor !== undefined) agree(ensemble, tensor, inferred(input, model.name, model.maxBatchSize), tensors);
     else if (input.optional !== true) {
       throw new LoadError(`${where}, input ${input.name} in model ${model.name} is not mapped to any ensemble tensors`);
     }
@@ -90,12 +90,8 @@ function checkMaps(
         `${where}, ensemble tensor ${tensor} is mapped from non-existing output ${output} in model ${model.name}`,
       );
     }
-    agree(ensemble, tensor, inferredFrom(spec, model), tensors);
+    agree(ensemble, tensor, inferred(spec, model.name, model.maxBatchSize), tensors);
   }
-}
-
-function inferredFrom(spec: TensorSpec, { name, maxBatchSize }: ServedModel): Inferred {
-  return inferred(spec, name, maxBatchSize);
 }
 
 function inferred({ datatype, dims, shared }: TensorSpec, of: string, maxBatchSize: number): Inferred {

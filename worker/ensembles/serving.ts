@@ -3,11 +3,18 @@
  * ensemble's lanes run by, and into its announcement to the fleet.
  */
 import type { ServedModel } from "#shared/contract/announcement.js";
-import { kserveType, type ModelConfig } from "#shared/model/config.js";
+import type { ModelConfig } from "#shared/model/config.js";
 import { unbatched, type Batching } from "../lane/holdings.js";
 import { ENSEMBLE } from "../models/validate/ensemble.js";
 import { refuseParametersOfSequences } from "../models/validate/validate.js";
-import { historyOf, startsImplicitly, takesStatesOf, type ServingModel, type StateSpec } from "../tensors/serving.js";
+import {
+  historyOf,
+  specOf,
+  startsImplicitly,
+  takesStatesOf,
+  type ServingModel,
+  type StateSpec,
+} from "../tensors/serving.js";
 import { LoadError } from "../thread/load-error.js";
 import { planEnsemble, type PlannedStep } from "./graph.js";
 
@@ -149,11 +156,6 @@ export function servedEnsemble(
   printed: Record<string, unknown>,
 ): ServedModel {
   const { steps, states, maxIdleMs, history, decoupled, samples } = model;
-  const spec = ({ name, data_type, dims }: ModelConfig["input"][number] | ModelConfig["output"][number]) => ({
-    name,
-    datatype: kserveType(data_type),
-    dims: [...dims],
-  });
   const corrids = steps.flatMap(({ served }) => served.sequence?.corrid ?? []);
   const [corrid] = corrids;
   const other = corrids.find(({ datatype }) => (datatype === "BYTES") !== (corrid?.datatype === "BYTES"));
@@ -168,8 +170,8 @@ export function servedEnsemble(
     version: model.version,
     platform: ENSEMBLE,
     maxBatchSize: config.max_batch_size,
-    inputs: config.input.map((input) => ({ ...spec(input), ...(input.optional && { optional: true }) })),
-    outputs: config.output.map(spec),
+    inputs: config.input.map((input) => ({ ...specOf(input), ...(input.optional && { optional: true }) })),
+    outputs: config.output.map(specOf),
     ...(decoupled && { decoupled: true }),
     ...(samples && { samples }),
     ...(maxIdleMs !== undefined && {

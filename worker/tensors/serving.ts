@@ -145,17 +145,12 @@ export function servedOf(
 ): ServedModel {
   const sequence = config.sequence_batching;
   const corrid = sequence && controls(sequence).find(({ kind }) => kind === "corrid");
-  const spec = ({ name, data_type, dims }: ModelConfig["input"][number] | ModelConfig["output"][number]) => ({
-    name,
-    datatype: kserveType(data_type),
-    dims: [...dims],
-  });
   const shared = sharedInputs(config, layoutsOf(config, graph.inputs));
   const inputSpec = (input: ModelConfig["input"][number]) => {
     const tensor = [...graph.inputs, ...(graph.initializers ?? [])].find(({ name }) => name === input.name);
     const dims = tensor?.dims.length === 0 ? [] : [...input.dims];
     return {
-      ...spec(input),
+      ...specOf(input),
       dims,
       ...(shared.has(input.name) && { shared: true }),
       ...(input.optional && { optional: true }),
@@ -167,7 +162,7 @@ export function servedOf(
     platform: config.platform || config.backend,
     maxBatchSize: config.max_batch_size,
     inputs: config.input.map(inputSpec),
-    outputs: config.output.map(spec),
+    outputs: config.output.map(specOf),
     ...(isDecoupled(config) && { decoupled: true }),
     ...(sequence && {
       sequence: {
@@ -184,6 +179,11 @@ export function servedOf(
     config: printed,
     digest,
   };
+}
+
+/** A tensor of the configuration, for the announcement. */
+export function specOf({ name, data_type, dims }: Pick<ModelConfig["input"][number], "name" | "data_type" | "dims">) {
+  return { name, datatype: kserveType(data_type), dims: [...dims] };
 }
 
 /** A batch runs and a batch waits, unless the requests that run come again. */
