@@ -77,12 +77,17 @@ describe("a process that is killed while it loads models", () => {
     worker().reconfigure({ BATON_METRICS_PORT: String(port) });
     await worker().restart();
     const [before] = processes();
-    expect(await control(running.url, "unload", "simple")).toMatchObject({ status: 200 });
-    // The worker before waits until all gateways know that it does not serve `simple` any more.
-    expect(processes()).toHaveLength(2);
+    const unload = control(running.url, "unload", "simple");
+    const coming = () => processes().find((child) => child !== before);
+    await until(() => coming() !== undefined);
+    // Frozen, the worker before keeps the port until its successor has taken its place and has died.
+    process.kill(Number(before), "SIGSTOP");
+    expect(await unload).toMatchObject({ status: 200 });
     const ready = worker().logged("worker ready");
-    process.kill(Number(processes().find((child) => child !== before)), "SIGKILL");
+    process.kill(Number(coming()), "SIGKILL");
     await until(() => worker().logged("worker ready") === ready + 1);
+    expect(worker().logged("metrics listening")).toBe(1);
+    process.kill(Number(before), "SIGCONT");
     await alone();
     expect(processes()).not.toContain(before);
     await until(() => worker().logged("metrics listening") === 2);
