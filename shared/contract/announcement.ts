@@ -87,6 +87,11 @@ export const servedModel = z.object({
        * dimensions. Absent for other models.
        */
       states: z.array(z.object({ input: z.string(), datatype, dims: z.array(z.number()) })).optional(),
+      /**
+       * The model of an ensemble's first step with sequences, which refusals of a sequence name.
+       * Absent for other models.
+       */
+      firstStep: z.string().optional(),
     })
     .optional(),
   /** Whether the model gives any number of answers to a request. Absent: it gives one. */

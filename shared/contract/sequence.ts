@@ -31,14 +31,23 @@ export function decodeCorrelationId(encoded: string): CorrelationId {
     : { kind: "string", value: Buffer.from(rest, "base64url").toString("utf8") };
 }
 
+/** The model of a sequence, as far as refusals name it. */
+interface Owner {
+  readonly name: string;
+  readonly sequence?: { readonly firstStep?: string | undefined } | undefined;
+}
+
 /**
- * Triton's message, word for word, because clients match on the text.
- * @param model its name, and the platform if the model may be an ensemble
+ * The subject of refusals of a sequence, in Triton's words: of an ensemble, the step that has
+ * sequences refuses.
  */
-export function startRequiredMessage(
-  { name: model, platform }: { readonly name: string; readonly platform?: string },
-  id: CorrelationId,
-): string {
-  const where = platform === "ensemble" ? `in ensemble '${model}', ` : "";
+export function refuserOf({ name, sequence }: Owner): { readonly where: string; readonly model: string } {
+  const step = sequence?.firstStep;
+  return step === undefined ? { where: "", model: name } : { where: `in ensemble '${name}', `, model: step };
+}
+
+/** Triton's message, word for word, because clients match on the text. */
+export function startRequiredMessage(owner: Owner, id: CorrelationId): string {
+  const { where, model } = refuserOf(owner);
   return `${where}inference request for sequence ${id.value} to model '${model}' must specify the START flag on the first request of the sequence`;
 }

@@ -5,13 +5,13 @@ import { promisify } from "node:util";
 import { root } from "../support/fleet/root.js";
 
 /** TRITONCLIENT may name the client's folder. */
-const path = process.env["TRITONCLIENT"] ?? "";
+const env = { ...process.env, PYTHONPATH: process.env["TRITONCLIENT"] ?? "" };
 
 function pythonWith(module: string): string | undefined {
   return ["/usr/bin/python3", "python3"].find((python) => {
     try {
       execFileSync(python, ["-c", `import ${module}`], {
-        env: { ...process.env, PYTHONPATH: path },
+        env,
         stdio: "ignore",
       });
       return true;
@@ -29,7 +29,6 @@ export const pythonWithGrpc = pythonWith("grpc");
 
 /** @returns the output of a program that uses the client */
 export async function runPythonText(program: string): Promise<string> {
-  const env = { ...process.env, PYTHONPATH: path };
   const { stdout } = await promisify(execFile)(pythonWithClient ?? "", ["-c", program], { env });
   return stdout;
 }
@@ -41,6 +40,6 @@ export async function runPythonText(program: string): Promise<string> {
  */
 export async function runPython(script: string, target: string, python = pythonWithClient): Promise<string> {
   const file = join(root, "test/clients", script);
-  const { stdout } = await promisify(execFile)(python ?? "", [file, target]);
+  const { stdout } = await promisify(execFile)(python ?? "", [file, target], { env });
   return stdout;
 }

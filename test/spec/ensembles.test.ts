@@ -18,6 +18,7 @@ makeRepository(repository, ["accumulate"]);
 const [example = ""] = blocksOf("", "docs/models.md").filter((block) => block.startsWith('name: "'));
 mkdirSync(join(repository, "sum-of-sums"));
 writeFileSync(join(repository, "sum-of-sums/config.pbtxt"), example);
+writeFileSync(join(repository, "classifies/own.txt"), "one\ntwo\nthree\n");
 const serving = [...Object.keys(stepModels), ...Object.keys(ensembles), "sum-of-sums"];
 const running = useFleet({ repository, models: [], serving });
 
@@ -78,8 +79,33 @@ describe("an ensemble", () => {
     expect(await step([value("IN", 1)])).toMatchObject({
       status: 400,
       error: expect.stringMatching(
-        /^in ensemble 'remembers', .* must specify the START flag on the first request/,
+        /^in ensemble 'remembers', inference request for sequence \d+ to model 'sums' must specify the START flag on/,
       ) as string,
+    });
+  });
+
+  it("refuses what its first step with sequences refuses, in Triton's words", async () => {
+    const ofStep = "in ensemble 'remembers', inference request to model 'sums' must specify";
+    expect(await once("remembers", value("IN", 1))).toMatchObject({
+      status: 400,
+      error: `${ofStep} a non-zero or non-empty correlation ID`,
+    });
+    expect(await sequenceOf("remembers")([value("IN", 1, 2)])).toMatchObject({
+      status: 400,
+      error: `${ofStep} batch-size 1 due to requirements of sequence batcher`,
+    });
+    expect(await once("nests", value("IN", 1))).toMatchObject({
+      error:
+        "in ensemble 'nests', inference request to model 'sums' must specify a non-zero or non-empty correlation ID",
+    });
+  });
+
+  it("gives the labels of its steps to the outputs that have none of their own", async () => {
+    const outputs = ["OUT", "OWN"].map((name) => ({ name, parameters: { classification: 1 } }));
+    const asked = { inputs: [input("IN", "FP32", [1, 3], [1, 3, 2])], outputs };
+    expect((await ask(running.url, "classifies", asked)).outputs).toEqual({
+      OUT: ["3.000000:1:dog"],
+      OWN: ["3.000000:1:two"],
     });
   });
 

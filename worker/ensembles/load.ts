@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import type { ServedModel } from "#shared/contract/announcement.js";
 import type { EnsembleStep } from "#shared/model/config.js";
 import { digestOf } from "../models/digest.js";
-import { labelled } from "../models/labels.js";
+import { labelled, type Labels } from "../models/labels.js";
 import { configJson } from "../models/pbtxt/config-json.js";
 import type { FoundEnsemble } from "../models/scan.js";
 import { stepsOf } from "../models/validate/ensemble.js";
@@ -45,7 +45,7 @@ export async function loadEnsemble(
   const plain = servedEnsemble(config, serving, digest, printed);
   const served = {
     ...plain,
-    outputs: plain.outputs.map((output) => labelled(output, labels)),
+    outputs: plain.outputs.map((output) => labelled(output, new Map([...labelsOfSteps(serving), ...labels]))),
     ...(warnings.length > 0 && { warnings: [...warnings] }),
   };
   const callable = {
@@ -56,6 +56,18 @@ export async function loadEnsemble(
     files,
   };
   return { kind: "ensemble", serving, served, callable };
+}
+
+/** The labels that the outputs of steps have. The ensemble's own come before them, as in Triton. */
+function labelsOfSteps({ steps }: EnsembleModel): Labels {
+  return new Map(
+    steps.flatMap(({ served, outputs }) =>
+      outputs.flatMap(({ name, to }) => {
+        const { labels } = served.outputs.find((output) => output.name === name) ?? {};
+        return labels === undefined ? [] : [[to, labels] as const];
+      }),
+    ),
+  );
 }
 
 /** @throws LoadError */

@@ -164,6 +164,7 @@ export function servedEnsemble(
       `in ensemble ${config.name}, the controls '${corrid.tensor}' and '${other.tensor}' take ids of different kinds`,
     );
   }
+  const first = steps.flatMap(({ served: { name, sequence } }) => (sequence && (sequence.firstStep ?? name)) ?? [])[0];
   const beginsSo = steps.every(({ served: { sequence } }) => sequence === undefined || sequence.implicitStart === true);
   return {
     name: config.name,
@@ -183,6 +184,7 @@ export function servedEnsemble(
         ...takesStatesOf(config),
         ...(corrid && { corrid }),
         states: states.map(({ input, datatype, dims }) => ({ input, datatype, dims: [...dims] })),
+        firstStep: first,
       },
     }),
     ...(config.response_cache?.enable === true && { cachesAnswers: true }),

@@ -71,6 +71,15 @@ const control = { ...repository, right: "operator" } as const;
 const inference = { api: "inference", right: "infer", admits: true } as const;
 const memory = { api: "shared-memory" } as const;
 
+/**
+ * Whether a repository has the model, and no worker serves it. Triton's examples ask for it after an
+ * unload, and take an error for a fault of the server.
+ */
+function isUnloaded(directory: ModelDirectory, model: string): boolean {
+  const has = (models: readonly { readonly name: string }[]): boolean => models.some(({ name }) => name === model);
+  return !has(directory.all()) && has([...directory.idle(), ...directory.failed()]);
+}
+
 export const unaryMethods: Readonly<Record<string, UnaryMethod>> = {
   ServerLive: { ...health, answer: () => ({ live: true }) },
   ServerReady: { ...health, answer: (_, __, parts) => ({ ready: isReady(parts) }) },
@@ -80,6 +89,7 @@ export const unaryMethods: Readonly<Record<string, UnaryMethod>> = {
     answer(asked, exchange, { fleet }) {
       const directory = exchange.models(fleet.directory);
       const { model, version } = nameIn(asked as Named);
+      if (version === undefined && isUnloaded(directory, model)) return { ready: false };
       return { ready: directory.isServed(directory.find(model, version)) };
     },
   },

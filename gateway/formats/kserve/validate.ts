@@ -3,7 +3,7 @@
  * several faults the client gets the same as from Triton. Workers need not repeat these checks.
  */
 import { fullShape, hasRows, type ServedModel, type TensorSpec } from "#shared/contract/announcement.js";
-import type { CorrelationId, SequenceStep } from "#shared/contract/sequence.js";
+import { refuserOf, type CorrelationId, type SequenceStep } from "#shared/contract/sequence.js";
 import { datatypeBytes, elementCount } from "#shared/model/datatype.js";
 import { elementFault, stringFault } from "#shared/model/strings.js";
 import { isOneText } from "#shared/contract/texts.js";
@@ -244,8 +244,9 @@ function sequenceStep(
   }
   if (batch > 1) {
     checkIdKind(model, id, prefix);
+    const { where, model: refuser } = refuserOf(model);
     throw refused(
-      `inference request to model '${model.name}' must specify batch-size 1 due to requirements of sequence batcher`,
+      `${where}inference request to model '${refuser}' must specify batch-size 1 due to requirements of sequence batcher`,
     );
   }
   checkSequenceId(model, id, prefix);
@@ -271,7 +272,10 @@ function checkIdKind(model: ServedModel, id: CorrelationId, prefix: string): voi
 export function checkSequenceId(model: ServedModel, id: CorrelationId, prefix = ""): void {
   checkIdKind(model, id, prefix);
   if (id.value === 0n || id.value === "") {
-    throw refused(`inference request to model '${model.name}' must specify a non-zero or non-empty correlation ID`);
+    const { where, model: refuser } = refuserOf(model);
+    throw refused(
+      `${where}inference request to model '${refuser}' must specify a non-zero or non-empty correlation ID`,
+    );
   }
   const control = model.sequence?.corrid;
   const fault = control?.datatype === "BYTES" ? stringFault(Buffer.from(String(id.value))) : undefined;
