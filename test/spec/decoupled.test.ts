@@ -12,7 +12,7 @@ import { input } from "./ask.js";
 
 const repository = mkdtempSync(join(tmpdir(), "baton-decoupled-"));
 afterAll(() => rmSync(repository, { recursive: true }));
-const models = ["tells", "tells-later", "tells-slowly", "tells-in-order", "answers-once", "square_int32"];
+const models = ["tells", "tells-later", "tells-slowly", "tells-in-order", "answers-once", "square_int32", "mock_llm"];
 makeModels(repository, Object.fromEntries(Object.entries(iterating).filter(([name]) => models.includes(name))));
 const withSteps = ["tells-twice", "tells-twice-slowly", "tells-some"] as const;
 makeEnsembles(repository, Object.fromEntries(withSteps.map((name) => [name, ensembles[name] ?? ""])));
@@ -323,5 +323,42 @@ describe("square_int32, which gives the answer n for n times", () => {
     );
     stream.send(squaring(2, "2"));
     expect(squaresIn((await stream.finish()).slice(1))).toEqual([2, 2]);
+  });
+});
+
+/** The cases of Triton's generate endpoint, whose model needs a backend of its own. */
+describe("mock_llm, which has an input that requests may leave out", () => {
+  const prompt = { PROMPT: "hello world", STREAM: true };
+  const textsOf = async (body: object) =>
+    (await events("/v2/models/mock_llm/generate_stream", body)).map(({ TEXT }) => TEXT);
+
+  async function generate(body: object): Promise<[number, Record<string, unknown>]> {
+    const call = { method: "POST", body: JSON.stringify(body) };
+    const response = await fetch(`${running.url}/v2/models/mock_llm/generate`, call);
+    return [response.status, (await response.json()) as Record<string, unknown>];
+  }
+
+  it("answers as often as the request says, once by default", async () => {
+    expect(await textsOf(prompt)).toEqual([prompt.PROMPT]);
+    expect(await textsOf({ ...prompt, REPETITION: 3 })).toEqual([prompt.PROMPT, prompt.PROMPT, prompt.PROMPT]);
+    expect(await textsOf({ ...prompt, PROMPT: [prompt.PROMPT], REPETITION: 0 })).toEqual([]);
+  });
+
+  it("has one answer for a client that wants one", async () => {
+    expect(await generate({ ...prompt, STREAM: false, id: "42" })).toEqual([
+      200,
+      expect.objectContaining({ id: "42", TEXT: prompt.PROMPT }),
+    ]);
+    const wants = "generate expects model to produce exactly 1 response";
+    for (const count of [0, 2]) {
+      const [status, { error }] = await generate({ ...prompt, REPETITION: count });
+      // Triton has sent the head of its answer by then.
+      expect([status, String(error).startsWith(wants)]).toEqual([200, true]);
+    }
+    const [status, { error }] = await generate({ PROMPT: "hello" });
+    expect([status, error]).toEqual([
+      400,
+      expect.stringContaining("expected number of inputs between 2 and 3 but got 1"),
+    ]);
   });
 });

@@ -177,7 +177,9 @@ describe("a gateway without an address for traces", () => {
 
   it("shows that traces are off, and refuses to change that", async () => {
     expect((await get(served.url, SETTING)).body).toEqual({ ...shown, trace_level: ["OFF"] });
-    for (const change of [{}, { trace_level: ["TIMESTAMPS"] }, { trace_rate: null }]) {
+    // Triton's client asks for no change if its caller names none.
+    expect((await post(served.url, SETTING, {})).body).toEqual({ ...shown, trace_level: ["OFF"] });
+    for (const change of [{ trace_level: ["TIMESTAMPS"] }, { trace_rate: null }]) {
       expect(await post(served.url, OF_SIMPLE, change)).toEqual({
         status: 400,
         body: { error: "tracing is not set up", code: "invalid_argument" },

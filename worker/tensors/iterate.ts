@@ -168,7 +168,10 @@ function fromTensors(held: Held, tensors: readonly Tensor[], states: number, bat
   const fed = tensors.slice(states);
   const state = Promise.resolve({ kind: "found", tensors: tensors.slice(0, states) } as const);
   if (fed.length === 0) return { ...held, state };
-  const inputs = held.request.tensors.map((tensor) => fed.find(({ name }) => name === tensor.name) ?? tensor);
+  const given = held.request.tensors;
+  const inputs = given.map((tensor) => fed.find(({ name }) => name === tensor.name) ?? tensor);
+  // The request may have left out an optional input.
+  inputs.push(...fed.filter(({ name }) => !given.some((tensor) => tensor.name === name)));
   return {
     ...held,
     request: { ...held.request, tensors: inputs },

@@ -67,16 +67,16 @@ export class TraceService {
   async change(caller: Caller, model: string | undefined, { level, rate }: TraceChange): Promise<ShownTraces> {
     const { redis, rates, hasTenantHeader, onChange } = this.#terms;
     needOperator(caller, hasTenantHeader);
-    if (!rates.isSetUp) throw new InferenceError("invalid_argument", "tracing is not set up");
     const changes = new Map<string, string | undefined>();
     if (level !== undefined) changes.set(traceField(model, "level"), level ?? undefined);
     if (rate !== undefined) changes.set(traceField(model, "rate"), rate ?? undefined);
-    if (changes.size > 0) {
-      const fields = await changeInRedis(() => changeTraceFields(redis, changes));
-      if (fields === undefined) throw new InferenceError("invalid_argument", "too many models have a trace setting");
-      rates.take(fields);
-      onChange({ model, level, rate });
-    }
+    // Clients of Triton may ask for no change, to see the settings.
+    if (changes.size === 0) return this.show(model);
+    if (!rates.isSetUp) throw new InferenceError("invalid_argument", "tracing is not set up");
+    const fields = await changeInRedis(() => changeTraceFields(redis, changes));
+    if (fields === undefined) throw new InferenceError("invalid_argument", "too many models have a trace setting");
+    rates.take(fields);
+    onChange({ model, level, rate });
     return this.show(model);
   }
 }

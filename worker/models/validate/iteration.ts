@@ -85,8 +85,8 @@ export function validateIteration(config: ModelConfig): void {
     const without = "which requests of an iterative model may lack";
     throw new LoadError(`control CONTROL_SEQUENCE_CORRID of ${name} needs a correlation id, ${without}`);
   }
-  if (config.input.some((input) => input.allow_ragged_batch || input.optional)) {
-    throw new LoadError(`iterative_sequence of ${name} is not supported together with ragged or optional inputs`);
+  if (config.input.some((input) => input.allow_ragged_batch)) {
+    throw new LoadError(`iterative_sequence of ${name} is not supported together with ragged inputs`);
   }
   const twice = iteration.feeds.find(({ input }, at) => iteration.feeds.findIndex((one) => one.input === input) !== at);
   if (twice !== undefined) throw new LoadError(`input '${twice.input}' of ${name} is fed by more than one output`);
