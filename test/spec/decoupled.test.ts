@@ -14,7 +14,7 @@ const repository = mkdtempSync(join(tmpdir(), "baton-decoupled-"));
 afterAll(() => rmSync(repository, { recursive: true }));
 const models = ["tells", "tells-later", "tells-slowly", "tells-in-order", "answers-once", "square_int32", "mock_llm"];
 makeModels(repository, Object.fromEntries(Object.entries(iterating).filter(([name]) => models.includes(name))));
-const withSteps = ["tells-twice", "tells-twice-slowly", "tells-some"] as const;
+const withSteps = ["tells-twice", "tells-twice-slowly", "tells-some", "tells-of-totals", "tells-of-sums"] as const;
 makeEnsembles(repository, Object.fromEntries(withSteps.map((name) => [name, ensembles[name] ?? ""])));
 const serving = [...models, ...withSteps];
 const running = useFleet({ repository, models: [], serving, gateways: 2, grpc: true });
@@ -229,6 +229,30 @@ describe("an ensemble with a decoupled step", () => {
     await expect.poll(() => openRequestsOf("tells-twice-slowly")).toBe(0);
     // The step's model runs no more for it, so it answers others as fast as ever.
     expect(valuesIn(await ask(counting(3, "tells-slowly")))).toEqual(totals(3));
+  });
+
+  it("begins an iterative step behind it anew for each answer", async () => {
+    const lengths = [3, 1, 2];
+    const stream = client().stream();
+    for (const length of lengths) stream.send(counting(length, "tells-of-totals"));
+    const messages = await stream.finish();
+    for (const length of lengths) {
+      const own = messages.filter((message) => (message["infer_response"] as Message)["id"] === `to-${length}`);
+      expect(valuesIn(own)).toEqual(totals(length).flatMap(totals));
+    }
+  });
+
+  it("does the same in the steps of a sequence that lasts", async () => {
+    const step = async (value: number, given: Parameters<typeof parameters>[0]) =>
+      (await ask(counting(value, "tells-of-sums", { sequence_id: 5, ...given }))).map((message) =>
+        answerIn(message).raw_output_contents.map((output) => output.readFloatLE()),
+      );
+    expect(await step(2, { sequence_start: true })).toEqual([
+      [2, 1],
+      [2, 6],
+    ]);
+    // The first iterative step, before which no step is decoupled, counts on from 2.
+    expect(await step(1, { sequence_end: true })).toEqual([[3, 21]]);
   });
 
   it("ends with the error of a step behind, after the answers before it", async () => {

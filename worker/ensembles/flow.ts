@@ -150,6 +150,7 @@ export class Flow {
       const to = step.outputs.find(({ name }) => name === output.name)?.to;
       if (to !== undefined) values.set(to, output);
     }
+    if (step.startsAnew) return;
     for (const [i, state] of states.entries()) this.#states[step.firstState + i] = state;
   }
 
@@ -201,14 +202,15 @@ export class Flow {
     });
     const fault = inputFault(step, tensors);
     if (fault !== undefined) throw new InferenceError("invalid_argument", fault);
-    const { batching, states, firstState } = step;
+    const { batching, states, firstState, startsAnew } = step;
     const own = states.map(({ input: name }, i) => ({ state: this.#states[firstState + i], name }));
     const known = own.flatMap(({ state, name }) => (state === undefined ? [] : { ...state, name }));
-    const begins = this.#parts.states === undefined;
+    const begins = startsAnew || this.#parts.states === undefined;
     const rowed = batching.batched ? tensors.find(({ name }) => !batching.shared.has(name)) : undefined;
     const since = now();
     return {
       ...held,
+      delivery: startsAnew ? { ...held.delivery, sequence: undefined } : held.delivery,
       request: { meta: { ...held.request.meta, outputs: step.outputs.map(({ name }) => name) }, tensors },
       rows: rowed?.shape[0] ?? 1,
       shapeKey: shapeKeyOf(tensors, batching),

@@ -18,6 +18,11 @@ export interface PlannedStep {
   readonly after: readonly number[];
   /** How many decoupled steps lie before the step. Their answers come one after the other. */
   readonly level: number;
+  /**
+   * Whether each run of the step is a sequence of its own, of which nothing is kept: that of an
+   * iterative model behind a decoupled one, which runs once for each answer.
+   */
+  readonly startsAnew: boolean;
 }
 
 /** A tensor of an ensemble: the shape with the batch axis, and the model that says so. */
@@ -164,6 +169,7 @@ function ordered(
         (by) => planned[by]?.level === level,
       ),
       level,
+      startsAnew: level > 0 && served.sequence?.iterative === true,
     });
     const written = { level: served.decoupled === true ? level + 1 : level, by: place - 1 };
     for (const tensor of Object.values(step.output_map)) known.set(tensor, written);
@@ -178,7 +184,7 @@ function checkLevel(ensemble: string, served: ServedModel, level: number, planne
     const both = `inputs originated from different decoupled models, '${other.served.name}' and '${served.name}'`;
     throw new LoadError(`in ensemble ${ensemble}, a step or an output receives ${both}`);
   }
-  if (level === 0 || served.sequence === undefined) return;
+  if (level === 0 || served.sequence === undefined || served.sequence.iterative === true) return;
   const why = "one request would be many steps of its sequence";
   throw new LoadError(
     `in ensemble ${ensemble}, model ${served.name} has sequences and lies behind a decoupled model, which is not supported: ${why}`,

@@ -93,15 +93,18 @@ export function ensembleOf(config: ModelConfig, version: string, callables: read
     callables.map(({ served }) => served),
   );
   const states: StateSpec[] = [];
+  const callableOfStep = ({ served: own }: PlannedStep) => callables.find(({ served }) => served === own) as Callable;
   const steps = planned.map((step, place): ServingStep => {
-    const { states: own, batching } = callables.find(({ served }) => served === step.served) as Callable;
+    const { states: all, batching } = callableOfStep(step);
+    const own = step.startsAnew ? [] : all;
     const firstState = states.length;
     // A model may be in several steps, each with states of its own.
     states.push(...own.map((state) => ({ ...state, ...named(place, step, state) })));
     return { ...step, batching, states: own, firstState };
   });
-  const idle = callables.flatMap(({ maxIdleMs }) => maxIdleMs ?? []);
-  const withSequences = planned.flatMap(({ served }) => served.sequence ?? []);
+  const lasting = planned.filter(({ startsAnew }) => !startsAnew);
+  const idle = lasting.flatMap((step) => callableOfStep(step).maxIdleMs ?? []);
+  const withSequences = lasting.flatMap(({ served }) => served.sequence ?? []);
   if (idle.length === 0) refuseParametersOfSequences(config);
   const decoupled = planned.some(({ served }) => served.decoupled === true);
   const cannot = idle.length > 0 ? "sequence batching scheduler" : "'decoupled' transaction policy";
@@ -155,7 +158,8 @@ export function servedEnsemble(
   digest: string,
   printed: Record<string, unknown>,
 ): ServedModel {
-  const { steps, states, maxIdleMs, history, decoupled, samples } = model;
+  const { states, maxIdleMs, history, decoupled, samples } = model;
+  const steps = model.steps.filter(({ startsAnew }) => !startsAnew);
   const corrids = steps.flatMap(({ served }) => served.sequence?.corrid ?? []);
   const [corrid] = corrids;
   const other = corrids.find(({ datatype }) => (datatype === "BYTES") !== (corrid?.datatype === "BYTES"));
