@@ -72,8 +72,8 @@ const inference = { api: "inference", right: "infer", admits: true } as const;
 const memory = { api: "shared-memory" } as const;
 
 /**
- * Whether a repository has the model, and no worker serves it. Triton's examples ask for it after an
- * unload, and take an error for a fault of the server.
+ * Whether a repository has the model, and no worker serves it. Triton's examples ask for it after
+ * an unload, and take an error for a fault of the server.
  */
 function isUnloaded(directory: ModelDirectory, model: string): boolean {
   const has = (models: readonly { readonly name: string }[]): boolean => models.some(({ name }) => name === model);

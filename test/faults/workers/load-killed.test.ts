@@ -80,7 +80,7 @@ describe("a process that is killed while it loads models", () => {
     const unload = control(running.url, "unload", "simple");
     const coming = () => processes().find((child) => child !== before);
     await until(() => coming() !== undefined);
-    // Frozen, the worker before keeps the port until its successor has taken its place and has died.
+    // Frozen, the worker before keeps the port until its successor has taken its place and died.
     process.kill(Number(before), "SIGSTOP");
     expect(await unload).toMatchObject({ status: 200 });
     const ready = worker().logged("worker ready");
