@@ -88,8 +88,8 @@ export const servedModel = z.object({
        */
       states: z.array(z.object({ input: z.string(), datatype, dims: z.array(z.number()) })).optional(),
       /**
-       * The model of an ensemble's first step with sequences, which refusals of a sequence name.
-       * Absent for other models.
+       * The model of the step of an ensemble that refusals of a sequence name: the first that needs
+       * an id, otherwise the first with sequences. Absent for other models.
        */
       firstStep: z.string().optional(),
     })

@@ -47,6 +47,13 @@ describe("an iterative model", () => {
     expect(await ask(running.url, "doubles", { inputs })).toMatchObject({ status: 200, outputs: { Y: [192] } });
   });
 
+  it("feeds an output to an input that the request may leave out", async () => {
+    const upTo = input("UP_TO", "FP32", [1], [100]);
+    const from = (...inputs: ReturnType<typeof input>[]) => ask(running.url, "doubles-from-one", { inputs });
+    expect(await from(upTo)).toMatchObject({ status: 200, outputs: { Y: [128] } });
+    expect(await from(upTo, input("X", "FP32", [1], [3]))).toMatchObject({ status: 200, outputs: { Y: [192] } });
+  });
+
   it("runs requests together that began at different times", async () => {
     const model = "counts-slowly";
     const before = await runsOf(model);

@@ -189,7 +189,8 @@ export class Flow {
   }
 
   /**
-   * The request of a step. It has the id, the flags and the deadline of the ensemble's request.
+   * The request of a step. It has the deadline of the ensemble's request, and its id and flags
+   * unless it is a sequence of its own.
    * @throws InferenceError if a tensor does not fit the model of the step
    */
   #held(step: ServingStep, values: Values, call: Held["call"]): Held {
@@ -210,7 +211,7 @@ export class Flow {
     const since = now();
     return {
       ...held,
-      delivery: startsAnew ? { ...held.delivery, sequence: undefined } : held.delivery,
+      delivery: startsAnew ? { ...held.delivery, sequence: undefined, start: false, end: false } : held.delivery,
       request: { meta: { ...held.request.meta, outputs: step.outputs.map(({ name }) => name) }, tensors },
       rows: rowed?.shape[0] ?? 1,
       shapeKey: shapeKeyOf(tensors, batching),

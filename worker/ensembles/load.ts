@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import type { ServedModel } from "#shared/contract/announcement.js";
 import type { EnsembleStep } from "#shared/model/config.js";
 import { digestOf } from "../models/digest.js";
-import { labelled, type Labels } from "../models/labels.js";
+import { checkLabels, labelled, type Labels } from "../models/labels.js";
 import { configJson } from "../models/pbtxt/config-json.js";
 import type { FoundEnsemble } from "../models/scan.js";
 import { stepsOf } from "../models/validate/ensemble.js";
@@ -43,9 +43,11 @@ export async function loadEnsemble(
     ? await digestOf(facts, (await Promise.all(files.map(filesOf))).flat())
     : createHash("sha256").update(facts).digest("hex");
   const plain = servedEnsemble(config, serving, digest, printed);
+  const all = new Map([...labelsOfSteps(serving), ...labels]);
+  checkLabels(config.name, all);
   const served = {
     ...plain,
-    outputs: plain.outputs.map((output) => labelled(output, new Map([...labelsOfSteps(serving), ...labels]))),
+    outputs: plain.outputs.map((output) => labelled(output, all)),
     ...(warnings.length > 0 && { warnings: [...warnings] }),
   };
   const callable = {
@@ -58,13 +60,13 @@ export async function loadEnsemble(
   return { kind: "ensemble", serving, served, callable };
 }
 
-/** The labels that the outputs of steps have. The ensemble's own come before them, as in Triton. */
-function labelsOfSteps({ steps }: EnsembleModel): Labels {
+/** The labels that steps have for the ensemble's outputs. Its own come before them, as in Triton. */
+function labelsOfSteps({ steps, outputs: own }: EnsembleModel): Labels {
   return new Map(
     steps.flatMap(({ served, outputs }) =>
       outputs.flatMap(({ name, to }) => {
         const { labels } = served.outputs.find((output) => output.name === name) ?? {};
-        return labels === undefined ? [] : [[to, labels] as const];
+        return labels === undefined || !own.some((output) => output.name === to) ? [] : [[to, labels] as const];
       }),
     ),
   );

@@ -168,7 +168,9 @@ export function servedEnsemble(
       `in ensemble ${config.name}, the controls '${corrid.tensor}' and '${other.tensor}' take ids of different kinds`,
     );
   }
-  const first = steps.flatMap(({ served: { name, sequence } }) => (sequence && (sequence.firstStep ?? name)) ?? [])[0];
+  const withSequences = steps.filter(({ served }) => served.sequence !== undefined);
+  // An iterative model takes requests without an id, so it is not the one that refuses them.
+  const first = withSequences.find(({ served }) => served.sequence?.iterative !== true) ?? withSequences[0];
   const beginsSo = steps.every(({ served: { sequence } }) => sequence === undefined || sequence.implicitStart === true);
   return {
     name: config.name,
@@ -188,7 +190,7 @@ export function servedEnsemble(
         ...takesStatesOf(config),
         ...(corrid && { corrid }),
         states: states.map(({ input, datatype, dims }) => ({ input, datatype, dims: [...dims] })),
-        firstStep: first,
+        ...(first && { firstStep: first.served.sequence?.firstStep ?? first.served.name }),
       },
     }),
     ...(config.response_cache?.enable === true && { cachesAnswers: true }),

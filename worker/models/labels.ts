@@ -32,6 +32,16 @@ export async function readLabels(directory: string, config: Pick<ModelConfig, "o
   return labels;
 }
 
+/**
+ * Bounds the labels that an ensemble has from its steps.
+ * @throws LoadError
+ */
+export function checkLabels(ensemble: string, labels: Labels): void {
+  const bytes = [...labels.values()].flat().reduce((sum, name) => sum + Buffer.byteLength(name) + 1, 0);
+  if (bytes <= MAX_BYTES) return;
+  throw new LoadError(`the labels of ensemble '${ensemble}' may have ${MAX_BYTES} bytes together, but have ${bytes}`);
+}
+
 /** An output with the names of its classes, if it has any. */
 export function labelled(output: TensorSpec, labels: Labels): TensorSpec {
   const names = labels.get(output.name);

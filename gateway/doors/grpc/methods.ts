@@ -75,9 +75,10 @@ const memory = { api: "shared-memory" } as const;
  * Whether a repository has the model, and no worker serves it. Triton's examples ask for it after
  * an unload, and take an error for a fault of the server.
  */
-function isUnloaded(directory: ModelDirectory, model: string): boolean {
+function isUnloaded(directory: ModelDirectory, model: string, version: string | undefined): boolean {
   const has = (models: readonly { readonly name: string }[]): boolean => models.some(({ name }) => name === model);
-  return !has(directory.all()) && has([...directory.idle(), ...directory.failed()]);
+  if (has(directory.all())) return false;
+  return has(directory.idle()) || (version === undefined && has(directory.failed()));
 }
 
 export const unaryMethods: Readonly<Record<string, UnaryMethod>> = {
@@ -89,7 +90,7 @@ export const unaryMethods: Readonly<Record<string, UnaryMethod>> = {
     answer(asked, exchange, { fleet }) {
       const directory = exchange.models(fleet.directory);
       const { model, version } = nameIn(asked as Named);
-      if (version === undefined && isUnloaded(directory, model)) return { ready: false };
+      if (isUnloaded(directory, model, version)) return { ready: false };
       return { ready: directory.isServed(directory.find(model, version)) };
     },
   },

@@ -55,6 +55,7 @@ script() {
   timeout 3000 bash ./test.sh > /opt/script.log 2>&1
   cat client*.log | awk '/^Test: /{at=$2" "$4} /^\*\*\* Test .* Failed/{print "not ok "at}'
   grep -q '^Test: ' client*.log || failures client*.log
+  sed -n 's/^AssertionError: /said /p' client*.log
   grep -hE '^Ran [0-9]+ test' client*.log
 }
 source "$2"

@@ -229,7 +229,10 @@ describe("a fleet whose clients load models", () => {
       const dependents = { unload_dependents: { bool_param: true } };
       expect(await call("RepositoryModelUnload", { model_name: "simple", parameters: dependents })).toEqual([0, ""]);
       expect(await index(running.url)).toContainEqual({ name: "simple", state: "UNAVAILABLE", reason: "unloaded" });
-      expect((await client.call("ModelReady", { name: "simple" })).message).toMatchObject({ ready: false });
+      for (const version of ["", "1"]) {
+        const { message } = await client.call("ModelReady", { name: "simple", version });
+        expect(message).toMatchObject({ ready: false });
+      }
       expect(await call("ModelReady", { name: "nothing" })).toEqual([
         5,
         "Request for unknown model: 'nothing' is not found",

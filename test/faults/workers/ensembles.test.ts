@@ -16,7 +16,7 @@ import { ensembleScale as scale } from "../scale.js";
 
 const repository = mkdtempSync(join(tmpdir(), "baton-ensembles-"));
 afterAll(() => rmSync(repository, { recursive: true }));
-const models = ["remembers", "tells-twice-slowly", "writes"] as const;
+const models = ["remembers", "tells-twice-slowly", "tells-of-totals", "writes"] as const;
 makeRepository(repository, ["gen-cheap"]);
 makeEnsembles(
   repository,
@@ -114,32 +114,38 @@ interface InferAnswer {
   readonly raw_output_contents: readonly Buffer[];
 }
 
-it(
-  "passes on the answers of a decoupled step in order and once, while workers are killed and leave",
-  async () => {
+const totals = (count: number) => Array.from({ length: count }, (_, at) => ((at + 1) * (at + 2)) / 2);
+/** Ensembles with a decoupled step: how far their requests count, and what they answer then. */
+const telling = [
+  { model: "tells-twice-slowly", most: 40, answered: (upTo: number) => totals(upTo).map((total) => 2 * total) },
+  { model: "tells-of-totals", most: 6, answered: (upTo: number) => totals(upTo).flatMap(totals) },
+];
+
+it.each(telling)(
+  "passes on the answers of a decoupled step of $model in order and once, while workers are killed and leave",
+  async ({ model, most, answered }) => {
     const client = new GrpcClient(running.fleet.gateways[0]?.grpc ?? "");
     let over = false;
     const isOver = () => over;
     let answers = 0;
     const stream = async (i: number) => {
       for (let round = 0; round === 0 || !isOver(); round++) {
-        const upTo = 5 + ((i * 7 + round) % 40);
+        const upTo = 5 + ((i * 7 + round) % most);
+        const expected = answered(upTo);
         const open = client.stream();
         open.send({
-          model_name: "tells-twice-slowly",
+          model_name: model,
           id: `${i}/${round}`,
           inputs: [{ name: "N", datatype: "FP32", shape: [1, 1], contents: { fp32_contents: [upTo] } }],
-          parameters: parameters({ idempotency_key: `${i}/${round}` }),
+          parameters: parameters({ idempotency_key: `${model}/${i}/${round}` }),
         });
         const messages = await open.finish();
         expect(messages.map((message: Message) => message["error_message"]).filter((text) => text !== "")).toEqual([]);
         const all = messages.map((message) => message["infer_response"] as InferAnswer);
-        const numbers = Array.from({ length: upTo }, (_, at) => at);
-        expect(all.map(({ raw_output_contents: [raw] }) => raw?.readFloatLE())).toEqual(
-          numbers.map((at) => (at + 1) * (at + 2)),
-        );
-        expect(all.map((answer) => Number(answer.parameters["response_index"]?.int64_param))).toEqual(numbers);
-        answers += upTo;
+        expect(all.map(({ raw_output_contents: [raw] }) => raw?.readFloatLE())).toEqual(expected);
+        const numbers = all.map((answer) => Number(answer.parameters["response_index"]?.int64_param));
+        expect(numbers).toEqual(expected.map((_, at) => at));
+        answers += all.length;
       }
     };
     const working = Promise.all(Array.from({ length: 8 }, (_, i) => stream(i)));

@@ -115,7 +115,7 @@ function checkFlag(config: ModelConfig, graph: GraphMetadata, parameter: string,
 function checkFeed(config: ModelConfig, graph: GraphMetadata, output: string, input: string): void {
   const key = `parameters['${FEED}${output}']`;
   const from = outputOf(graph, output, key);
-  const to = graph.inputs.find(({ name }) => name === input);
+  const to = [...graph.inputs, ...(graph.initializers ?? [])].find(({ name }) => name === input);
   if (to === undefined || !config.input.some(({ name }) => name === input)) {
     const names = config.input.map(({ name }) => name);
     throw new LoadError(`${key}: the inputs of ${config.name}'s requests are ${names.join(", ")}`);
