@@ -60,7 +60,7 @@ export async function loadEnsemble(
   return { kind: "ensemble", serving, served, callable };
 }
 
-/** The labels that steps have for the ensemble's outputs. Its own come before them, as in Triton. */
+/** Labels that steps have for the outputs of the ensemble. Its own come before these. */
 function labelsOfSteps({ steps, outputs: own }: EnsembleModel): Labels {
   return new Map(
     steps.flatMap(({ served, outputs }) =>
