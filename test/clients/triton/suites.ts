@@ -60,7 +60,7 @@ cd /opt/repository && rm -r inception_onnx densenet_onnx
 cp -r "$sources/server/src/test/models/repeat_int32" .
 serve --model-repository=/opt/repository
 echo '{"data":[{"IN":{"content":[1,2,3,4],"shape":[4]},"DELAY":{"content":[0,0,0,0],"shape":[4]},"WAIT":[0]}]}' > /opt/repeat.json
-# A worker reports its figures each second, so a run takes some.
+# The statistics have the work of workers within two seconds, so a run takes some.
 analyze() { local count=$1; shift; program "perf_analyzer $*" "$cpp/perf_analyzer" --request-count $count "$@"; }
 analyze 2000 -m simple -i grpc -u localhost:8001 --concurrency-range 4
 analyze 2000 -m simple -i grpc -u localhost:8001 --streaming --concurrency-range 4
