@@ -223,7 +223,7 @@ export const suites: readonly Suite[] = [
     chance: { fails: { ...ofBatcher, ...composed(["models2"], ...together, ...filled) }, says },
   },
   ...["ZERO", "FILE"].map((initial) => ({
-    name: `the sequence batcher with implicit state, begun from ${initial.toLowerCase()}`,
+    name: `implicit state, from ${initial.toLowerCase()}`,
     runs: `IMPLICIT_STATE=1 ENSEMBLES=0 INITIAL_STATE_${initial}=1 MODEL_TRIALS="0 1 v" script L0_sequence_batcher`,
     ran: 56,
     fails: expired,
